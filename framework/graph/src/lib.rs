@@ -1,0 +1,2 @@
+//! Stages, the graph that joins them, and the breath.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The edge of Rust: registers, DMA memory, topology, time.
+#![forbid(unsafe_code)]

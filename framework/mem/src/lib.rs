@@ -1,0 +1,2 @@
+//! Packet memory: pools, magazines, batches that own their packets.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Private counters, drop reasons, and the registry everything is read from.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The seam between drivers and everything above them.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Policy: cores, workers, start and stop, status.
+#![forbid(unsafe_code)]

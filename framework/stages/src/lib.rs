@@ -1,0 +1,2 @@
+//! The stages in the box.
+#![forbid(unsafe_code)]

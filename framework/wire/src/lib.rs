@@ -1,0 +1,2 @@
+//! Header views: checked once, then they cannot panic.
+#![forbid(unsafe_code)]

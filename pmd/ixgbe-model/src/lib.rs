@@ -1,0 +1,2 @@
+//! The Intel 82599 in software.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Driver for the Intel 82599 and X540.
+#![forbid(unsafe_code)]
