@@ -16,7 +16,7 @@ pub type Pos = u32;
 ///
 /// The owner word is 64 bits wide: the devices here put owner, status and length into one such word, so that one
 /// load says whose the entry is and what it carries.
-pub trait Completion: FromBytes + Copy {
+pub trait Completion: FromBytes + IntoBytes + Copy {
     /// Byte offset, a multiple of 8, of the 64-bit word (little endian) that holds the ownership bit.
     const OWNER: usize;
     /// True when the device is done with the entry at `pos`.
@@ -71,28 +71,45 @@ impl<D: Copy> DescRing<D> {
         unsafe { self.base.add(self.size.index(pos)) }
     }
 
+    #[inline]
+    fn words(&self, pos: Pos) -> impl Iterator<Item = &AtomicU64> {
+        const { assert!(size_of::<D>().is_multiple_of(8) && align_of::<D>() <= 8) };
+        let at = self.at(pos).cast::<u64>();
+        // SAFETY: the words of one entry, in bounds and aligned; both sides touch them only as 64-bit atomics.
+        (0..size_of::<D>() / 8).map(move |i| unsafe { AtomicU64::from_ptr(at.add(i).as_ptr()) })
+    }
+
     /// Writes the entry at `pos`. The device may look only after a doorbell, which publishes it.
     #[inline]
     pub fn store(&mut self, pos: Pos, d: D)
     where
         D: IntoBytes + Immutable,
     {
-        // SAFETY: in bounds and aligned; the driver owns every entry it has not rung for.
-        unsafe { self.at(pos).write(d) }
+        for (word, bytes) in self.words(pos).zip(d.as_bytes().as_chunks::<8>().0) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
     }
 
     /// The entry at `pos` if the device is done with it: owner word first (Acquire), body after.
+    ///
+    /// A device that breaks the rules and writes an entry of ours can spoil what is read here, never more.
     #[inline]
     pub fn poll(&self, pos: Pos) -> Option<D>
     where
         D: Completion,
     {
         const { assert!(D::OWNER.is_multiple_of(8) && D::OWNER + 8 <= size_of::<D>()) };
-        // SAFETY: the word lies in the entry and is aligned: `new` checked the base, the assertion the offset.
-        let owner = unsafe { AtomicU64::from_ptr(self.at(pos).byte_add(D::OWNER).cast().as_ptr()) };
-        let owner = u64::from_le(owner.load(Ordering::Acquire));
-        // SAFETY: an entry that is done is ours until the next doorbell past it; `D: FromBytes` takes any bits.
-        D::is_done(owner, pos, self.size).then(|| unsafe { self.at(pos).read() })
+        let owner = self.words(pos).nth(D::OWNER / 8)?.load(Ordering::Acquire);
+        if !D::is_done(u64::from_le(owner), pos, self.size) {
+            return None;
+        }
+        let mut d = D::new_zeroed();
+        for (i, (word, bytes)) in self.words(pos).zip(d.as_mut_bytes().as_chunks_mut::<8>().0).enumerate() {
+            // The word that was checked is the word that is returned.
+            let value = if i == D::OWNER / 8 { owner } else { word.load(Ordering::Relaxed) };
+            *bytes = value.to_ne_bytes();
+        }
+        Some(d)
     }
 
     /// Brings the cache line of the entry at `pos` closer, to be read.
