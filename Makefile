@@ -12,7 +12,7 @@ help: ## this list
 
 run: ## set up, then `ringwright demo`: packets through two software NICs, every one accounted for
 	@deploy/setup.sh run
-	@cargo run --release --quiet -- demo $(ARGS)
+	@cargo run --release -- demo $(ARGS)
 
 test: ## set up, then all tests; ARGS="unit miri" for some parts
 	@deploy/setup.sh test
@@ -24,7 +24,7 @@ test-full: ## the same for longer: fuzzing, loom without a bound, more schedules
 
 bench: ## set up, then the benchmarks; ARGS go to ringwright-bench
 	@deploy/setup.sh test
-	@cargo run --release --quiet -p ringwright-bench -- $(ARGS)
+	@cargo run --release -p ringwright-bench -- $(ARGS)
 
 setup: ## install what building, running and testing need
 	@deploy/setup.sh test

@@ -326,8 +326,8 @@ for part in "${parts[@]}"; do
 done
 
 printf '\n%-13s %-8s %6s %6s %7s %7s\n' part result passed failed skipped seconds
-printf '%s\n' "${results[@]}"
-echo
+printf '%s\n' "${results[@]}" | sed 's/ *$//'
+printf '%-13s %-8s %6d %6d %7d %7d\n\n' all "" "$passed" "$failed" "$skipped" "$SECONDS"
 printf '%d passed, %d failed' "$passed" "$failed"
 ((skipped > 0)) && printf ', %d skipped' "$skipped"
 echo
