@@ -23,7 +23,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 all_parts=(fmt scripts lint unit cross loom miri demo fuzz instructions)
 miri_crates=(ringwright-ring ringwright-mem ringwright-graph ringwright-ixgbe ringwright-ixgbe-model)
-part_limit=1500 # seconds before a part is stopped: a hang must end
+part_limit=1500
 full=no
 ci=no
 [[ ${CI:-} == true ]] && ci=yes
@@ -54,8 +54,10 @@ target=${CARGO_TARGET_DIR:-target}
 has() { command -v "$1" >/dev/null 2>&1; }
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/ringwright-test.XXXXXX")
-group= # process group of the running part
+group=    # process group of the running part
+watchdog= # and of what ends it when it takes too long
 clean() {
+    [[ -n $watchdog ]] && kill -TERM -- "-$watchdog" 2>/dev/null
     [[ -n $group ]] && kill -TERM -- "-$group" 2>/dev/null
     rm -rf "$tmp"
 }
@@ -78,7 +80,9 @@ count_tests() {
         END { print p + 0, f + 0 }'
 }
 # Reasons of tests that skipped themselves, one a line. In nextest's report the text sits inside XML.
-skip_reasons() { sed -n 's/^.*SKIPPED: \([^<]*\).*$/\1/p' "$@" 2>/dev/null; }
+skip_reasons() {
+    sed -n '/<failure\|<rerunFailure/d; s/^.*SKIPPED: //; T; s/<.*//; s/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g; p' "$@" 2>/dev/null
+}
 
 # A part returns 0, 1, or `skip WHY`, and may leave reports with skipped tests in $tmp/reports.
 skip() {
@@ -119,8 +123,8 @@ part_scripts() {
     [[ $(count_tests "$tmp/cargo.txt") == "7 2" ]] || { echo "cargo test's closing lines are counted wrongly" && bad=1; }
     printf '%s\n' '     Summary [   0.012s] 12 tests run: 9 passed (1 slow), 2 failed, 1 timed out, 4 skipped' >"$tmp/nextest.txt"
     [[ $(count_tests "$tmp/nextest.txt") == "9 3" ]] || { echo "nextest's closing line is counted wrongly" && bad=1; }
-    printf '%s\n' '    <system-err>SKIPPED: no huge pages</system-err>' 'SKIPPED: not root' 'skipped: no' >"$tmp/skips.txt"
-    [[ $(skip_reasons "$tmp/skips.txt") == $'no huge pages\nnot root' ]] || { echo "skipped tests are counted wrongly" && bad=1; }
+    printf '%s\n' '    <system-err>SKIPPED: no free &lt;2 MiB&gt; pages</system-err>' 'SKIPPED: not root' 'skipped: no' >"$tmp/skips.txt"
+    [[ $(skip_reasons "$tmp/skips.txt") == $'no free <2 MiB> pages\nnot root' ]] || { echo "skipped tests are counted wrongly" && bad=1; }
     deploy/setup.sh --no-such-option >/dev/null 2>&1
     [[ $? -eq 2 ]] || { echo "setup.sh took a wrong option" && bad=1; }
     RINGWRIGHT_HUGEPAGES=many deploy/setup.sh --check >/dev/null 2>&1
@@ -134,12 +138,12 @@ part_lint() {
 }
 
 part_unit() {
-    local bad=0 ignored=()
+    local bad=0 ignored=() report=target/nextest/default/junit.xml # wherever CARGO_TARGET_DIR points
     if cargo nextest --version >/dev/null 2>&1; then
         [[ $full == yes ]] && ignored=(--run-ignored all)
-        rm -f "$target/nextest/default/junit.xml"
+        rm -f "$report"
         cargo nextest run "${locked[@]}" --workspace --no-fail-fast --status-level slow "${ignored[@]}" || bad=1
-        cp "$target/nextest/default/junit.xml" "$tmp/reports/" || bad=1
+        cp "$report" "$tmp/reports/" || bad=1
     else
         [[ $full == yes ]] && ignored=(--include-ignored)
         cargo test "${locked[@]}" --workspace --no-fail-fast --all-targets -- --show-output "${ignored[@]}" || bad=1
@@ -271,7 +275,7 @@ passed=0
 failed=0
 skipped=0
 run_part() {
-    local part=$1 start=$SECONDS rc result p f s=0 reasons watchdog note=
+    local part=$1 start=$SECONDS rc result p f s=0 reasons note=
     printf '\n=== %s ===\n' "$part"
     rm -rf "$tmp/reports" "$tmp/why" "$tmp/rc"
     mkdir -p "$tmp/reports"
@@ -289,6 +293,7 @@ run_part() {
     wait "$last" 2>/dev/null
     kill -TERM -- "-$watchdog" 2>/dev/null
     wait "$watchdog" 2>/dev/null
+    watchdog=
     kill -TERM -- "-$group" 2>/dev/null # stragglers
     group=
     rc=$(cat "$tmp/rc" 2>/dev/null || echo 1)
@@ -306,7 +311,7 @@ run_part() {
     esac
     result=passed
     if [[ $s -gt 0 ]]; then
-        note="$s skipped: $(paste -sd';' <<<"$reasons")"
+        note="$s skipped: $(paste -sd, <<<"$reasons")"
         if [[ $ci == yes ]]; then
             f=$((f + s))
             s=0
