@@ -164,7 +164,7 @@ part_loom() {
     [[ $full == yes ]] && bound=
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true \
         RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR=$target/loom LOOM_MAX_PREEMPTIONS=$bound \
-        cargo test -p ringwright-ring --release loom -- --show-output || return 1
+        cargo test -p ringwright-ring --release --test loom -- --show-output || return 1
     must_have_run "$tmp/log" loom
 }
 
