@@ -160,10 +160,9 @@ part_cross() {
 
 # Loom wants speed but not the release profile's slow link. Its tests of weakened orderings panic on purpose: no backtraces.
 part_loom() {
-    local bound=3
-    [[ $full == yes ]] && bound=
+    [[ $full == yes ]] || export LOOM_MAX_PREEMPTIONS=3
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true \
-        RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR=$target/loom LOOM_MAX_PREEMPTIONS=$bound RUST_BACKTRACE=0 \
+        RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" CARGO_TARGET_DIR=$target/loom RUST_BACKTRACE=0 \
         cargo test -p ringwright-ring --release --test loom -- --show-output || return 1
     must_have_run "$tmp/log" loom
 }
