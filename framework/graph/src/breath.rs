@@ -51,6 +51,7 @@ impl Graph {
             out,
             scratch,
             direct: StageMeter::default(),
+            direct_published: None,
         }
     }
 
