@@ -55,7 +55,7 @@ pub(crate) struct WorkerEntry {
     pub id: usize,
     pub core: Option<usize>,
     pub rx: Vec<(u16, u16)>,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
     mailbox: Arc<Mailbox>,
     abort: Arc<AtomicBool>,
 }
@@ -228,7 +228,7 @@ impl Runtime {
         })?;
         match started.recv() {
             Ok(Ok(())) => {
-                self.workers.push(WorkerEntry { id, core: plan.core, rx: plan.rx, thread, mailbox, abort });
+                self.workers.push(WorkerEntry { id, core: plan.core, rx: plan.rx, thread: Some(thread), mailbox, abort });
                 Ok(())
             }
             Ok(Err(Failed { error, back })) => {
@@ -315,9 +315,9 @@ impl Runtime {
             }
             self.workers.iter().for_each(|w| w.abort.store(true, Ordering::Relaxed));
         }
-        for w in self.workers.drain(..) {
+        for w in &mut self.workers {
             if all.iter().any(|f| f.worker == w.id) {
-                let _ = w.thread.join();
+                let _ = w.thread.take().map(JoinHandle::join);
             } else {
                 tracing::error!("worker {} did not leave within {:?}; its buffers are lost", w.id, 2 * DRAIN);
             }
@@ -355,7 +355,7 @@ impl Runtime {
 impl Drop for Runtime {
     /// A runtime that is let go still stops its workers and resets its devices.
     fn drop(&mut self) {
-        if !self.workers.is_empty() || self.ports.iter().any(|p| !p.rx.is_empty()) {
+        if self.workers.iter().any(|w| w.thread.is_some()) || self.ports.iter().any(|p| !p.rx.is_empty()) {
             self.stop();
         }
     }
