@@ -167,16 +167,26 @@ part_loom() {
     must_have_run "$tmp/log" loom
 }
 
-# Without isolation: memory's set-up reads the machine's nodes and pages from files.
+# Without isolation: memory's set-up reads the machine's nodes and pages from files. Every crate named must have run a test.
 part_miri() {
-    local crate log bad=0 seeds=
+    local crate bad=0 report=target/nextest/default-miri/junit.xml
     cargo +nightly miri --version >/dev/null 2>&1 || { skip "nightly Rust with Miri is not installed"; return; }
-    [[ $full == yes ]] && seeds=-Zmiri-many-seeds=0..8
-    for crate in "${miri_crates[@]}"; do
-        log=$tmp/$crate.log
-        MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation} $seeds" cargo +nightly miri test -p "$crate" --lib --tests -- --show-output 2>&1 | tee "$log"
-        [[ ${PIPESTATUS[0]} -eq 0 ]] && must_have_run "$log" "$crate" || bad=1
-    done
+    export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation}"
+    [[ $full == yes ]] && MIRIFLAGS+=" -Zmiri-many-seeds=0..8"
+    if cargo nextest --version >/dev/null 2>&1; then # one process a test, on all cores
+        rm -f "$report"
+        cargo +nightly miri nextest run "${miri_crates[@]/#/-p=}" --no-fail-fast --status-level pass || bad=1
+        cp "$report" "$tmp/reports/" || bad=1
+        for crate in "${miri_crates[@]}"; do
+            grep -q "<testsuite name=\"$crate[:\"]" "$report" && continue
+            echo "test: $crate ran no test" && bad=1
+        done
+    else
+        for crate in "${miri_crates[@]}"; do
+            cargo +nightly miri test -p "$crate" --lib --tests -- --show-output 2>&1 | tee "$tmp/$crate.log"
+            [[ ${PIPESTATUS[0]} -eq 0 ]] && must_have_run "$tmp/$crate.log" "$crate" || bad=1
+        done
+    fi
     return "$bad"
 }
 
