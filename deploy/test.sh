@@ -178,7 +178,7 @@ part_miri() {
         cargo +nightly miri nextest run "${miri_crates[@]/#/-p=}" --no-fail-fast --status-level pass || bad=1
         cp "$report" "$tmp/reports/" || bad=1
         for crate in "${miri_crates[@]}"; do
-            grep -q "<testsuite name=\"$crate[:\"]" "$report" && continue
+            grep -q "<testsuite name=\"${crate}[:\"]" "$report" && continue
             echo "test: $crate ran no test" && bad=1
         done
     else
