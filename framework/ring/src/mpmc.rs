@@ -111,7 +111,9 @@ impl<T: Copy + Send> Mpmc<T> {
     #[inline]
     pub fn push(&self, items: &[T]) -> usize {
         let Shared { producers, consumers, slots } = &*self.shared;
-        let Some(claim) = producers.0.claim(&consumers.0, self.size.get().into(), items.len()) else { return 0 };
+        let Some(claim) = producers.0.claim(&consumers.0, self.size.get().into(), items.len()) else {
+            return 0;
+        };
         let n = claim.n;
         // SAFETY: consumers have left these slots (Acquire of their tail), and no other producer can claim them
         // before consumers have passed them again.

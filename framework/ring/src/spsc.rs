@@ -64,7 +64,13 @@ pub fn spsc_at<T: Copy + Send>(size: RingSize, start: Pos) -> (Producer<T>, Cons
         tail: Line(AtomicU32::new(start)),
         slots: Line(Slots::new(size)),
     });
-    let producer = Producer { shared: Arc::clone(&shared), size, head: start, tail_seen: start, _one_owner: PhantomData };
+    let producer = Producer {
+        shared: Arc::clone(&shared),
+        size,
+        head: start,
+        tail_seen: start,
+        _one_owner: PhantomData,
+    };
     (producer, Consumer { shared, size, tail: start, head_seen: start, _one_owner: PhantomData })
 }
 
