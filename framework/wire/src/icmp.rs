@@ -90,7 +90,7 @@ impl<B: SplitByteSlice> Icmp<B> {
 impl<B: ByteSlice> Icmp<B> {
     /// The sum over the whole message: alone for IPv4, on top of [`Sum::pseudo_v6`] for IPv6.
     pub fn sum(&self) -> Sum {
-        Sum::default().add(self.header.as_bytes()).add(&self.payload)
+        Sum::default().plus(self.header.as_bytes()).plus(&self.payload)
     }
 }
 

@@ -69,7 +69,7 @@ impl Ipv4Header {
             src,
             dst,
         };
-        header.checksum = Sum::default().add(header.as_bytes()).checksum().into();
+        header.checksum = Sum::default().plus(header.as_bytes()).checksum().into();
         Some(header)
     }
     /// 4, in a header that a view was made over.
@@ -201,7 +201,7 @@ impl<B: ByteSlice> Ipv4<B> {
         self.sum().is_ok()
     }
     fn sum(&self) -> Sum {
-        Sum::default().add(self.header.as_bytes()).add(&self.options)
+        Sum::default().plus(self.header.as_bytes()).plus(&self.options)
     }
 }
 

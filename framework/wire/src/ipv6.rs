@@ -224,7 +224,7 @@ impl Upper {
             return Ok(upper);
         }
         let mut walk = Extensions::new(next, payload);
-        while let Some(extension) = walk.next() {
+        for extension in walk.by_ref() {
             let extension = extension?;
             match extension.fragment() {
                 Some((0, false)) | None => {}

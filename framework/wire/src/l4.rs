@@ -30,7 +30,7 @@ pub fn verify_l4(frame: &[u8], layers: &Layers) -> L4Check {
         // RFC 768: none was made. RFC 8200 8.1: over IPv6 there must be one.
         return if layers.ip_version() == Some(IpVersion::V4) { L4Check::Unchecked } else { L4Check::Bad };
     }
-    if pseudo.add(segment).is_ok() { L4Check::Good } else { L4Check::Bad }
+    if pseudo.plus(segment).is_ok() { L4Check::Good } else { L4Check::Bad }
 }
 
 /// Computes the frame's layer 4 checksum. False, and nothing written, when there is none to compute.
@@ -42,7 +42,7 @@ pub fn fill_l4(frame: &mut [u8], layers: &Layers) -> bool {
     let (Some(before), Some(after)) = (segment.get(..offset), segment.get(offset + 2..)) else {
         return false;
     };
-    let mut checksum = pseudo.add(before).add(after).checksum();
+    let mut checksum = pseudo.plus(before).plus(after).checksum();
     if checksum == 0 && layers.protocol() == Some(IpProtocol::UDP) {
         checksum = 0xffff; // RFC 768: 0 would say that there is none
     }
@@ -75,5 +75,5 @@ fn covered<'f>(frame: &'f [u8], layers: &Layers, with_length: bool) -> Option<(S
     let length = if with_length { segment.len() as u32 } else { 0 };
     // Upper half, lower half, protocol: as one sum this is either IP's pseudo header.
     let rest = length.to_be_bytes();
-    Some((Sum::default().add(addresses).add(&rest).add(&[0, protocol.0]), segment))
+    Some((Sum::default().plus(addresses).plus(&rest).plus(&[0, protocol.0]), segment))
 }

@@ -62,8 +62,12 @@ impl TcpFlags {
 impl fmt::Debug for TcpFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
-        let set = names.iter().enumerate().filter(|(bit, _)| self.0 & (1 << bit) != 0);
-        f.debug_set().entries(set.map(|(_, name)| format_args!("{name}").to_string())).finish()
+        let mut between = "";
+        for (_, name) in names.iter().enumerate().filter(|(bit, _)| self.0 & (1 << bit) != 0) {
+            write!(f, "{between}{name}")?;
+            between = "|";
+        }
+        if self.0 == 0 { f.write_str("none") } else { Ok(()) }
     }
 }
 
@@ -219,7 +223,7 @@ mod tests {
         tcp.flags = tcp.flags.with(TcpFlags::ECE);
         assert_eq!(tcp.mss(), Some(1400));
         assert!(tcp.flags.contains(TcpFlags::SYN) && !tcp.flags.contains(TcpFlags::ACK));
-        assert_eq!(format!("{:?}", tcp.flags), r#"{"syn", "ece"}"#);
+        assert_eq!(format!("{:?}", tcp.flags), "syn|ece");
     }
 
     #[test]
