@@ -119,7 +119,7 @@ impl<W: Wire + 'static> Rig<W> {
         let at = (iova - self.packets.iova().to_bits()) as usize;
         assert!(at + bytes.len() <= self.packets.len());
         // SAFETY: inside the arena; the device is stepped by this thread, so nothing else touches it now.
-        unsafe { self.packets.base().add(at).copy_from_nonoverlapping(bytes.into(), bytes.len()) }
+        unsafe { self.packets.base().add(at).as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
 
     /// Reads packet memory.
