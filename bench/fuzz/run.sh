@@ -11,10 +11,10 @@ usage() {
 all_targets() { for file in "$here"/src/bin/*.rs; do basename "$file" .rs; done; }
 is_number() { [[ ${1:-} =~ ^[0-9]{1,9}$ ]]; }
 
-seconds=5 seed=1 keep=no asan=no input= targets=()
+seconds=5 seed=1 keep=no asan=no input='' targets=()
 while (($#)); do
     case $1 in
-        --seconds) is_number "${2:-}" && (($2 > 0)) || usage; seconds=$2; shift ;;
+        --seconds) is_number "${2:-}" || usage; seconds=$2; shift ;;
         --seed) is_number "${2:-}" || usage; seed=$2; shift ;;
         --input) [[ -f ${2:-} ]] || usage; input=$(realpath "$2"); shift ;;
         --keep) keep=yes ;;
