@@ -256,9 +256,13 @@ pub(crate) fn file_lines(s: &Source) -> usize {
     without_tests(&s.text).len()
 }
 
-/// Lines that are neither blank nor only a comment: documentation is not held against a crate.
+/// Lines that say something (docs/adr/0003): not blank, not a comment, not an import, not only closing brackets.
 pub(crate) fn code_lines(s: &Source) -> usize {
-    let is_code = |l: &&&str| !l.trim().is_empty() && !l.trim_start().starts_with("//");
+    let is_code = |l: &&&str| {
+        let l = l.trim();
+        let import = l.starts_with("use ") || l.starts_with("pub use ");
+        !l.starts_with("//") && !import && !l.chars().all(|c| "[]{}();,".contains(c))
+    };
     without_tests(&s.text).iter().filter(is_code).count()
 }
 

@@ -80,6 +80,7 @@ fn pop_fills_memory_that_held_nothing() {
     let mut out = Vec::with_capacity(8);
     let n = rx.pop(&mut out.spare_capacity_mut()[..8]);
     // SAFETY: `pop` initialised the first `n`.
+    // UNSAFETY: reads what `pop` says it has initialised.
     #[allow(unsafe_code)]
     unsafe {
         out.set_len(n);
