@@ -11,7 +11,7 @@ use mem::{BURST, Batch, Chain, Flags, Layout, Local, Memory, Meta, PacketBuf, Po
 const BUFFERS: usize = 512;
 
 fn memory() -> (Arc<Memory>, PoolId) {
-    let memory = Memory::new(Window::on_heap(8 << 20), Layout::for_frame_room(2048).unwrap());
+    let memory = Memory::new(Window::on_heap(4 << 20), Layout::for_frame_room(2048).unwrap());
     let id = memory.add_pool(BUFFERS, None, Pages::Any).unwrap().id();
     (memory, id)
 }

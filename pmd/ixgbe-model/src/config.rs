@@ -1,0 +1,73 @@
+//! The engine's private copy of what the registers say, so that no frame costs an atomic load.
+
+use ixgbe_defs::{Queue, regs, stats};
+
+use crate::filters::{Filters, Rss};
+use crate::regs::RegisterFile;
+
+pub(crate) struct Config {
+    /// RXEN set and the path not halted.
+    pub(crate) rx_on: bool,
+    /// TE set.
+    pub(crate) tx_on: bool,
+    /// Longest frame with CRC, without a VLAN tag.
+    pub(crate) max_frame: usize,
+    pub(crate) store_bad: bool,
+    pub(crate) strip_crc: bool,
+    pub(crate) pad: bool,
+    /// The hash goes into the descriptor.
+    pub(crate) report_hash: bool,
+    /// The ether type of inserted tags.
+    pub(crate) insert_type: u16,
+    /// Bytes of the receive packet buffer.
+    pub(crate) packet_buffer: usize,
+    pub(crate) filters: Filters,
+    pub(crate) rss: Option<Rss>,
+    rx_counter: [u8; Queue::COUNT as usize],
+    tx_counter: [u8; Queue::COUNT as usize],
+}
+
+/// The longest frame without `HLREG0.JUMBOEN` (82599 8.2.3.22.13).
+const STANDARD_FRAME: usize = 1518;
+
+impl Config {
+    pub(crate) fn load(file: &RegisterFile) -> Self {
+        let hlreg0 = file.get(regs::HLREG0);
+        let mfs = (file.get(regs::MAXFRS) >> regs::maxfrs::MFS_SHIFT) as usize;
+        let halted = file.get(regs::SECRXCTRL) & regs::secrxctrl::RX_DIS != 0;
+        let master = file.get(regs::CTRL) & regs::ctrl::MASTER_DISABLE == 0;
+        let dmatx = file.get(regs::DMATXCTL);
+        let counter = |at: fn(u32) -> hw::Reg| {
+            core::array::from_fn(|q| (file.get(at(q as u32 / 4)) >> (q % 4 * 8) & 0xF) as u8)
+        };
+        Self {
+            rx_on: master && !halted && file.get(regs::RXCTRL) & regs::rxctrl::RXEN != 0,
+            tx_on: master && dmatx & regs::dmatxctl::TE != 0,
+            max_frame: if hlreg0 & regs::hlreg0::JUMBOEN != 0 {
+                mfs.min(ixgbe_defs::MAX_FRAME_BYTES)
+            } else {
+                STANDARD_FRAME
+            },
+            store_bad: file.get(regs::FCTRL) & regs::fctrl::SBP != 0,
+            strip_crc: hlreg0 & regs::hlreg0::RXCRCSTRP != 0,
+            pad: hlreg0 & regs::hlreg0::TXPADEN != 0,
+            report_hash: file.get(regs::RXCSUM) & regs::rxcsum::PCSD != 0,
+            insert_type: (dmatx >> regs::dmatxctl::VT_SHIFT) as u16,
+            packet_buffer: ((file.get(regs::rxpbsize(0)) & regs::PBSIZE_MASK) >> regs::PBSIZE_SHIFT) as usize
+                * 1024,
+            filters: Filters::load(file),
+            rss: Rss::load(file),
+            rx_counter: counter(stats::rqsmr),
+            tx_counter: counter(stats::tqsm),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn rx_counter(&self, q: Queue) -> u32 {
+        u32::from(self.rx_counter[q.index()])
+    }
+    #[inline]
+    pub(crate) fn tx_counter(&self, q: Queue) -> u32 {
+        u32::from(self.tx_counter[q.index()])
+    }
+}
