@@ -175,3 +175,55 @@ fn statistic(reg: Reg) -> Kind {
         _ => Kind::Unknown,
     }
 }
+
+/// Where there are registers, so that a reset need not look at the whole window.
+pub(crate) const USED: [core::ops::Range<usize>; 15] = [
+    0x00000..0x00020,
+    0x00800..0x00AB8,
+    0x01000..0x02380,
+    0x02F00..0x02F5C,
+    0x03000..0x03284,
+    0x032A0..0x032A4,
+    0x03C00..0x03D04,
+    0x04240..0x042B0,
+    0x04900..0x04A84,
+    0x05000..0x05400,
+    0x06000..0x08D08,
+    0x0A000..0x0AA00,
+    0x0CC00..0x0E000,
+    0x0EA00..0x0EC84,
+    0x10010..0x11054,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a look at the whole window")]
+    fn every_register_that_keeps_something_is_reset() {
+        for at in (0..ixgbe_defs::BAR_BYTES as u32).step_by(4) {
+            let keeps = !matches!(
+                kind(Reg(at)),
+                Kind::Unknown | Kind::Alias(_) | Kind::Zero | Kind::Narrow(_) | Kind::Low(_) | Kind::High(_)
+            );
+            assert!(!keeps || USED.iter().any(|r| r.contains(&(at as usize))), "{at:#x}");
+        }
+    }
+
+    #[test]
+    fn other_names_lead_to_registers() {
+        for at in (0..ixgbe_defs::BAR_BYTES as u32).step_by(if cfg!(miri) { 64 } else { 4 }) {
+            if let Kind::Alias(to) = kind(Reg(at)) {
+                assert!(matches!(kind(to), Kind::Plain | Kind::Narrow(_)), "{at:#x} -> {to:?}");
+            }
+        }
+        assert!(
+            matches!(kind(regs::srrctl_alias(15)), Kind::Alias(r) if Some(r) == Queue::new(15).map(regs::srrctl))
+        );
+        assert!(matches!(kind(regs::rah_alias(15)), Kind::Alias(r) if r == regs::rah(15)));
+        assert!(matches!(kind(regs::reta_alias(31)), Kind::Alias(r) if r == regs::reta(31)));
+        assert!(matches!(kind(regs::rssrk_alias(9)), Kind::Alias(r) if r == regs::rssrk(9)));
+        assert!(matches!(kind(stats::qptc_alias(15)), Kind::Alias(r) if r == stats::qptc(15)));
+    }
+}

@@ -11,7 +11,7 @@ use ixgbe_defs::{BAR_BYTES, Queue, regs};
 use crate::count::{Cause, Direction, Place, Published, TOTALS};
 use crate::dma::Port;
 use crate::malformed::Malformed;
-use crate::register_map::{Kind, kind as kind_of};
+use crate::register_map::{self, Kind, kind as kind_of};
 
 /// What was counted when a statistic was last read.
 struct Cleared {
@@ -40,7 +40,8 @@ pub(crate) struct RegisterFile {
 impl RegisterFile {
     pub(crate) fn new(port: Port) -> Self {
         let file = Self {
-            words: (0..BAR_BYTES / 4).map(|_| AtomicU32::new(0)).collect(),
+            // SAFETY: all zeroes is a valid atomic, and so are many of them.
+            words: unsafe { Box::new_zeroed_slice(BAR_BYTES / 4).assume_init() },
             enabled: [const { AtomicU64::new(0) }; 4],
             changes: AtomicU64::new(1),
             cleared: Mutex::new(Cleared { base: [0; TOTALS], latched: [None; TOTALS] }),
@@ -57,8 +58,8 @@ impl RegisterFile {
     /// Everything as after a reset (82599 4.2.1.6.1 and the initial values of 8.2.3). Statistics start again.
     pub(crate) fn reset(&self) {
         // CTRL comes last: a driver that sees its RST bit gone may write everything else.
-        for w in &self.words[1..] {
-            if w.load(Ordering::Relaxed) != 0 {
+        for range in register_map::USED {
+            for w in &self.words[(range.start / 4).max(1)..range.end / 4] {
                 w.store(0, Ordering::Relaxed);
             }
         }
