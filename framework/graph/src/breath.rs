@@ -1,5 +1,6 @@
 //! One round of a worker: pull, work, push, reap.
 
+use core::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -7,7 +8,7 @@ use mem::{BURST, Batch, Local};
 use meter::{DropReason, Published, StageMeter};
 
 use crate::stage::Call;
-use crate::{Entry, RxLane, To, TxLane};
+use crate::{Entry, RxLane, Stage, To, TxLane};
 
 /// What one breath did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,6 +138,12 @@ impl Graph {
         &self,
     ) -> impl Iterator<Item = (&str, &'static str, &StageMeter, Vec<(&'static str, u64)>)> {
         self.nodes.iter().map(|e| (&*e.name, e.stage.kind(), &e.meter, e.stage.notes()))
+    }
+    /// Stage `name`, to be changed between two breaths; `None` if there is none of that name, or it is no `S`.
+    pub fn stage_mut<S: Stage + 'static>(&mut self, name: &str) -> Option<&mut S> {
+        let entry = self.nodes.iter_mut().find(|e| &*e.name == name)?;
+        let stage: &mut dyn Any = &mut *entry.stage;
+        stage.downcast_mut()
     }
     /// Names a place for each stage's counts, and one, called `edge`, for edges that start at no stage.
     pub fn publish_stages(

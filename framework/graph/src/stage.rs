@@ -1,5 +1,6 @@
 //! What a stage is.
 
+use core::any::Any;
 use core::marker::PhantomData;
 
 use mem::{BURST, Batch, PacketBuf, PoolId};
@@ -130,7 +131,7 @@ impl Made {
 }
 
 /// A stage behind a pointer: one indirect call per batch. Every [`Stage`] is one.
-pub trait AnyStage {
+pub trait AnyStage: Any {
     /// Runs it on a batch.
     fn run(&mut self, batch: &mut Batch, call: Call<'_>);
     /// Its exits.
@@ -151,7 +152,7 @@ pub struct Call<'g> {
     pub(crate) now: u64,
 }
 
-impl<S: Stage> AnyStage for S {
+impl<S: Stage + 'static> AnyStage for S {
     #[inline]
     fn run(&mut self, batch: &mut Batch, call: Call<'_>) {
         let Call { to, made, meter, now } = call;
