@@ -10,9 +10,9 @@ use crate::Parameters;
 use crate::count::{Count, Direction, Tally};
 use crate::dma::{Event, Fault, Port};
 use crate::engine::{Control, Engine, Shared};
+use crate::malformed::Malformed;
 use crate::modes::Mode;
 use crate::regs::RegisterFile;
-use crate::tx::Malformed;
 use crate::wire::Wire;
 
 /// A handle on a device: its switches and what it counted. Any thread may hold one.

@@ -224,17 +224,21 @@ impl Place {
 
 /// The engine's own totals: plain numbers, one writer.
 pub(crate) struct Totals {
-    now: [u64; TOTAL],
+    now: [u64; ROOM],
     dirty: bool,
 }
 
+/// A power of two, so that masking a place bounds it.
+const ROOM: usize = 256;
+const _: () = assert!(TOTAL <= ROOM);
+
 impl Totals {
     pub(crate) const fn new() -> Self {
-        Self { now: [0; TOTAL], dirty: false }
+        Self { now: [0; ROOM], dirty: false }
     }
     #[inline]
     pub(crate) fn add(&mut self, at: impl Into<Place>, n: u64) {
-        self.now[at.into().0 as usize] += n;
+        self.now[at.into().0 as usize % ROOM] += n;
         self.dirty = true;
     }
     /// Makes the totals visible. Returns true if there was something new.

@@ -173,11 +173,10 @@ impl Port {
         self.fault_count.load(Ordering::Relaxed)
     }
 
-    #[inline]
+    #[inline(always)]
     fn note(&self, cause: Cause, queue: Option<(Direction, Queue)>, address: u64, bytes: usize) {
         if let Some(log) = &self.log {
-            let event = Event { cause, queue, address, bytes: bytes as u32 };
-            log.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+            write_down(log, Event { cause, queue, address, bytes: bytes as u32 });
         }
     }
 
@@ -312,6 +311,11 @@ impl Port {
             hw::prefetch_read(at.as_ptr());
         }
     }
+}
+
+#[cold]
+fn write_down(log: &Mutex<Vec<Event>>, event: Event) {
+    log.lock().unwrap_or_else(PoisonError::into_inner).push(event);
 }
 
 /// # Safety

@@ -41,11 +41,14 @@ mod count;
 mod dma;
 mod engine;
 mod filters;
+mod mac;
+mod malformed;
 mod modes;
 mod offload;
 mod packet_buffer;
 mod parse;
 mod queue;
+mod register_map;
 mod regs;
 mod rx;
 mod thread;
@@ -56,9 +59,9 @@ pub use bus::{Device, ModelBus, Stepped, SteppedBus};
 pub use count::{Cause, Count, Direction, Tally};
 pub use dma::{Event, Fault};
 pub use engine::Engine;
+pub use malformed::Malformed;
 pub use modes::{Lie, Lies, Mode, Stall};
 pub use thread::{ModelThread, run, spawn};
-pub use tx::Malformed;
 pub use wire::{Arrival, Cable, Script, Wire};
 
 /// What the data sheet leaves to the device, and what kind of device it is. Values out of range are brought into it.

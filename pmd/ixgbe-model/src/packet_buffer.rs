@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ixgbe_defs::MAX_FRAME_BYTES;
 
-use crate::rx::Ticket;
+use crate::mac::Ticket;
 
 /// A frame that waits.
 #[derive(Clone, Copy)]
