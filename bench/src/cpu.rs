@@ -1,0 +1,125 @@
+//! Threads and cores as the kernel shows them: pinning, shares of CPU, who shares what.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use crate::BenchError;
+
+/// A logical core's number as the kernel counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Core(pub usize);
+
+impl std::fmt::Display for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Pins the calling thread to `core`.
+///
+/// # Errors
+/// [`BenchError::Pin`] if the core is offline or outside the process's cpuset.
+pub fn pin(core: Core) -> Result<(), BenchError> {
+    let mut set = CpuSet::new();
+    set.set(core.0);
+    sched_setaffinity(None, &set).map_err(|e| BenchError::Pin { core, source: e.into() })
+}
+
+/// CPU time of the calling thread.
+pub fn thread_time() -> Duration {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+}
+
+/// What the scheduler has counted for a thread of any process (`/proc/PID/task/TID/schedstat`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedStat {
+    /// On a CPU.
+    pub ran: Duration,
+    /// Runnable, but waiting for a CPU.
+    pub waited: Duration,
+}
+
+impl SchedStat {
+    /// The counters of thread `tid` of `pid`; exact while the thread sleeps, else up to a tick old.
+    pub fn read(pid: u32, tid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut ns = text.split_whitespace().map(|n| n.parse().map(Duration::from_nanos));
+        Some(Self { ran: ns.next()?.ok()?, waited: ns.next()?.ok()? })
+    }
+}
+
+/// Numbers of a kernel list such as `0-3,8`.
+pub fn parse_list(text: &str) -> Vec<usize> {
+    let range = |part: &str| -> Option<std::ops::RangeInclusive<usize>> {
+        let (a, b) = part.split_once('-').unwrap_or((part, part));
+        Some(a.trim().parse().ok()?..=b.trim().parse().ok()?)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+/// Cores this process may use.
+pub fn allowed() -> Vec<Core> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
+    parse_list(list).into_iter().map(Core).collect()
+}
+
+/// Other logical cores on the same physical core.
+pub fn siblings(core: Core) -> Vec<usize> {
+    others(core, "topology/thread_siblings_list")
+}
+
+/// Other logical cores on the same last-level cache; empty where the kernel does not know.
+pub fn cache_mates(core: Core) -> Vec<usize> {
+    let last = (0..8).rev().find(|i| cpu_file(core, &format!("cache/index{i}/shared_cpu_list")).is_some());
+    last.map(|i| others(core, &format!("cache/index{i}/shared_cpu_list"))).unwrap_or_default()
+}
+
+fn others(core: Core, file: &str) -> Vec<usize> {
+    let mut list = cpu_file(core, file).map(|t| parse_list(&t)).unwrap_or_default();
+    list.retain(|&c| c != core.0);
+    list
+}
+
+fn cpu_file(core: Core, file: &str) -> Option<String> {
+    fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/{file}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_lists() {
+        assert_eq!(parse_list("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert_eq!(parse_list("5"), [5]);
+        assert_eq!(parse_list("\n"), [0usize; 0]);
+    }
+
+    #[test]
+    fn schedstat_fields_are_run_then_wait() {
+        let s = SchedStat::parse("1500 2500 3\n").unwrap();
+        assert_eq!((s.ran.as_nanos(), s.waited.as_nanos()), (1500, 2500));
+        assert_eq!(SchedStat::parse("12"), None);
+    }
+
+    #[test]
+    fn a_busy_thread_accumulates_cpu_time_and_a_sleeping_one_does_not() {
+        let before = thread_time();
+        let mut x = 1u64;
+        while thread_time() - before < Duration::from_millis(2) {
+            x = std::hint::black_box(x.wrapping_mul(3));
+        }
+        let slept = thread_time();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(thread_time() - slept < Duration::from_millis(10));
+    }
+}

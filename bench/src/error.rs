@@ -1,0 +1,58 @@
+//! What can stop a benchmark.
+
+use crate::cpu::Core;
+
+/// Errors that end a run. Each says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// The kernel refused the affinity mask.
+    #[error("cannot pin a thread to core {core}: {source}; choose among `taskset -cp $$` with --cores")]
+    Pin {
+        /// The core asked for.
+        core: Core,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A two-core benchmark on one core.
+    #[error("this benchmark needs two cores and this process may use {0}; widen the cpuset or give --cores A,B")]
+    Cores(usize),
+    /// A peer is there but did not do what its own words promise.
+    #[error("peer {peer}: {what}")]
+    Peer {
+        /// Which one.
+        peer: &'static str,
+        /// What went wrong, with its last output.
+        what: String,
+    },
+    /// Items came out of a ring that did not go in, or the reverse.
+    #[error("{name}: {sent} items (sum {sent_sum:#x}) went in, {received} (sum {received_sum:#x}) came out")]
+    Lost {
+        /// The candidate.
+        name: String,
+        /// Items pushed.
+        sent: u64,
+        /// Wrapping sum of their first words.
+        sent_sum: u64,
+        /// Items popped.
+        received: u64,
+        /// Wrapping sum of their first words.
+        received_sum: u64,
+    },
+    /// A tool that the command stands on is missing or failed.
+    #[error("{tool}: {what}")]
+    Tool {
+        /// The program.
+        tool: &'static str,
+        /// What went wrong and what to do.
+        what: String,
+    },
+    /// A file of stored values cannot be read or written.
+    #[error("{path}: {what}")]
+    File {
+        /// Its path.
+        path: String,
+        /// What went wrong and what to do.
+        what: String,
+    },
+}
