@@ -39,7 +39,11 @@ pub enum RingError {
 impl TryFrom<u32> for RingSize {
     type Error = RingError;
     fn try_from(n: u32) -> Result<Self, RingError> {
-        if n.is_power_of_two() && (8..=32_768).contains(&n) { Ok(Self(n)) } else { Err(RingError::BadSize(n)) }
+        if n.is_power_of_two() && (8..=32_768).contains(&n) {
+            Ok(Self(n))
+        } else {
+            Err(RingError::BadSize(n))
+        }
     }
 }
 
