@@ -1,9 +1,8 @@
-//! Threads and cores as the kernel shows them: pinning, shares of CPU, who shares what.
+//! Threads and cores as the kernel shows them: shares of CPU, who shares what.
 
 use std::fs;
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -22,11 +21,9 @@ impl std::fmt::Display for Core {
 /// Pins the calling thread to `core`.
 ///
 /// # Errors
-/// [`BenchError::Pin`] if the core is offline or outside the process's cpuset.
+/// [`BenchError::Hw`] if the core is offline or outside the process's cpuset.
 pub fn pin(core: Core) -> Result<(), BenchError> {
-    let mut set = CpuSet::new();
-    set.set(core.0);
-    sched_setaffinity(None, &set).map_err(|e| BenchError::Pin { core, source: e.into() })
+    Ok(hw::topology::pin(core.0)?)
 }
 
 /// CPU time of the calling thread.
@@ -67,26 +64,20 @@ pub fn parse_list(text: &str) -> Vec<usize> {
 
 /// Cores this process may use.
 pub fn allowed() -> Vec<Core> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
-    parse_list(list).into_iter().map(Core).collect()
+    hw::topology::cores().into_iter().map(Core).collect()
 }
 
 /// Other logical cores on the same physical core.
 pub fn siblings(core: Core) -> Vec<usize> {
-    others(core, "topology/thread_siblings_list")
+    hw::topology::siblings(core.0).into_iter().filter(|&c| c != core.0).collect()
 }
 
 /// Other logical cores on the same last-level cache; empty where the kernel does not know.
 pub fn cache_mates(core: Core) -> Vec<usize> {
     let last = (0..8).rev().find(|i| cpu_file(core, &format!("cache/index{i}/shared_cpu_list")).is_some());
-    last.map(|i| others(core, &format!("cache/index{i}/shared_cpu_list"))).unwrap_or_default()
-}
-
-fn others(core: Core, file: &str) -> Vec<usize> {
-    let mut list = cpu_file(core, file).map(|t| parse_list(&t)).unwrap_or_default();
-    list.retain(|&c| c != core.0);
-    list
+    let list =
+        last.and_then(|i| cpu_file(core, &format!("cache/index{i}/shared_cpu_list"))).unwrap_or_default();
+    parse_list(&list).into_iter().filter(|&c| c != core.0).collect()
 }
 
 fn cpu_file(core: Core, file: &str) -> Option<String> {

@@ -1,21 +1,19 @@
 //! What can stop a benchmark.
 
-use crate::cpu::Core;
-
 /// Errors that end a run. Each says what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// The kernel refused the affinity mask.
-    #[error("cannot pin a thread to core {core}: {source}; choose among `taskset -cp $$` with --cores")]
-    Pin {
-        /// The core asked for.
-        core: Core,
-        /// The kernel's answer.
-        source: std::io::Error,
-    },
+    /// The machine's edge refused; its words say what to do.
+    #[error(transparent)]
+    Hw(#[from] hw::HwError),
+    /// Arguments that do not fit this machine or this build.
+    #[error("{0}")]
+    Usage(String),
     /// A two-core benchmark on one core.
-    #[error("this benchmark needs two cores and this process may use {0}; widen the cpuset or give --cores A,B")]
+    #[error(
+        "this benchmark needs two cores and this process may use {0}; widen the cpuset or give --cores A,B"
+    )]
     Cores(usize),
     /// A peer is there but did not do what its own words promise.
     #[error("peer {peer}: {what}")]

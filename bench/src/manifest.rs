@@ -19,7 +19,7 @@ pub struct Manifest {
     /// Kernel name and release.
     pub kernel: String,
     /// TSC frequency.
-    pub tsc_hz: Option<f64>,
+    pub tsc_hz: u64,
     /// Logical cores that this process may use.
     pub allowed_cores: usize,
     /// The cores of the benchmark.
@@ -77,7 +77,12 @@ pub struct Peer {
 
 impl Manifest {
     /// The manifest of this machine and build, for a benchmark that runs `runs` on these cores.
-    pub fn new(runs: &[(Core, &str)], priority: String, peers: Vec<Peer>, distance: Option<Distance>) -> Self {
+    pub fn new(
+        runs: &[(Core, &str)],
+        priority: String,
+        peers: Vec<Peer>,
+        distance: Option<Distance>,
+    ) -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         let core = |&(core, runs): &(Core, &str)| CoreUse {
             core,
@@ -88,8 +93,12 @@ impl Manifest {
         Self {
             cpu: field(&cpuinfo, "model name").unwrap_or("unknown").to_owned(),
             virtual_machine: field(&cpuinfo, "flags").is_some_and(|f| f.contains(" hypervisor")),
-            kernel: format!("{} {}", read("/proc/sys/kernel/ostype").trim(), read("/proc/sys/kernel/osrelease").trim()),
-            tsc_hz: tsc_hz(),
+            kernel: format!(
+                "{} {}",
+                read("/proc/sys/kernel/ostype").trim(),
+                read("/proc/sys/kernel/osrelease").trim()
+            ),
+            tsc_hz: hw::tsc_hz(),
             allowed_cores: cpu::allowed().len(),
             cores: runs.iter().map(core).collect(),
             huge_pages: huge_pages(),
@@ -109,8 +118,7 @@ impl Manifest {
         let vm = if self.virtual_machine { " (virtual machine)" } else { "" };
         let _ = writeln!(out, "cpu       {}{vm}, {} cores allowed", self.cpu, self.allowed_cores);
         let _ = writeln!(out, "kernel    {}, load {}, {}", self.kernel, self.load, self.priority);
-        let hz = self.tsc_hz.map_or("unknown".into(), |hz| format!("{:.3} MHz", hz / 1e6));
-        let _ = writeln!(out, "tsc       {hz}");
+        let _ = writeln!(out, "tsc       {:.3} MHz, measured", self.tsc_hz as f64 / 1e6);
         for c in &self.cores {
             let _ = writeln!(out, "core {:<4} {}; {}", c.core, c.runs, c.shares());
         }
@@ -151,13 +159,6 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|l| l.split_once(':').filter(|(k, _)| k.trim() == name).map(|(_, v)| v.trim()))
 }
 
-/// The TSC's frequency as the kernel calibrated it.
-pub fn tsc_hz() -> Option<f64> {
-    // The nominal clock: on a constant TSC its rate, whatever the cores run at.
-    let cpuinfo = read("/proc/cpuinfo");
-    field(&cpuinfo, "cpu MHz").and_then(|m| m.parse::<f64>().ok()).map(|m| m * 1e6)
-}
-
 fn huge_pages() -> Vec<HugePages> {
     const DIR: &str = "/sys/kernel/mm/hugepages";
     let Ok(entries) = fs::read_dir(DIR) else { return Vec::new() };
@@ -181,7 +182,9 @@ fn commit() -> String {
     };
     match git(&["rev-parse", "--short=12", "HEAD"]) {
         None => "unknown".into(),
-        Some(c) if git(&["status", "--porcelain"]).is_some_and(|s| !s.is_empty()) => format!("{c} with changes"),
+        Some(c) if git(&["status", "--porcelain"]).is_some_and(|s| !s.is_empty()) => {
+            format!("{c} with changes")
+        }
         Some(c) => c,
     }
 }

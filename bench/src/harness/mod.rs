@@ -154,7 +154,10 @@ impl Blocks {
 
     /// Blocks of candidate `c` discarded for `reason`.
     pub fn discarded(&self, c: usize, reason: Discard) -> usize {
-        self.rounds.iter().filter(|r| matches!(r[c], Block::Discarded { reason: why, .. } if why == reason)).count()
+        self.rounds
+            .iter()
+            .filter(|r| matches!(r[c], Block::Discarded { reason: why, .. } if why == reason))
+            .count()
     }
 
     fn fewest_kept(&self) -> usize {

@@ -65,7 +65,7 @@ impl Report {
         unit: &'static str,
         blocks: &Blocks,
         ratios: &[(usize, usize)],
-        tsc_hz: Option<f64>,
+        tsc_hz: u64,
     ) -> Self {
         let classes: &[Option<Class>] =
             if blocks.round_trips_ns.is_empty() { &[None] } else { &[Some(Class::Near), Some(Class::Far)] };
@@ -82,7 +82,8 @@ impl Report {
         let mut out = format!("\n{}\n", self.title);
         if let Some(t) = self.round_trip_ns {
             let Summary { median, min, max, .. } = t;
-            let _ = writeln!(out, "core round trip between blocks: {median:.0} ns (min {min:.0}, max {max:.0})");
+            let _ =
+                writeln!(out, "core round trip between blocks: {median:.0} ns (min {min:.0}, max {max:.0})");
         }
         for section in &self.sections {
             section.text(self.unit, &mut out);
@@ -92,13 +93,13 @@ impl Report {
 }
 
 impl Section {
-    fn new(blocks: &Blocks, class: Option<Class>, ratios: &[(usize, usize)], tsc_hz: Option<f64>) -> Self {
+    fn new(blocks: &Blocks, class: Option<Class>, ratios: &[(usize, usize)], tsc_hz: u64) -> Self {
         let row = |c: usize| {
             let rate = Summary::of(&blocks.rates(c, class));
             Row {
                 name: blocks.names[c].clone(),
                 rate,
-                cycles: rate.zip(tsc_hz).map(|(r, hz)| hz / r.median),
+                cycles: rate.map(|r| tsc_hz as f64 / r.median),
                 low_share: blocks.discarded(c, Discard::LowShare),
                 class_changed: blocks.discarded(c, Discard::ClassChanged),
             }
@@ -127,7 +128,12 @@ impl Section {
         let _ = writeln!(
             out,
             "{:<wide$} {:>10} {:>23} {:>10} {:>5} {:>9}",
-            "", format!("M {unit}/s"), "quartiles", "cycles", "kept", "dropped"
+            "",
+            format!("M {unit}/s"),
+            "quartiles",
+            "cycles",
+            "kept",
+            "dropped"
         );
         for row in &self.rows {
             row.text(wide, out);
@@ -191,14 +197,14 @@ mod tests {
 
     #[test]
     fn a_class_that_did_not_occur_is_said() {
-        let text = Report::new("ring", "items", &blocks(Some(Class::Near)), &[(0, 1)], Some(2.6e9)).text();
+        let text = Report::new("ring", "items", &blocks(Some(Class::Near)), &[(0, 1)], 2_600_000_000).text();
         assert!(text.contains("-- far cores: not seen in this run"), "{text}");
         assert!(text.contains("ours / peer = 2.000"), "{text}");
     }
 
     #[test]
     fn one_core_reports_have_no_class_and_give_cycles() {
-        let report = Report::new("null", "packets", &blocks(None), &[(0, 1)], Some(2.1e9));
+        let report = Report::new("null", "packets", &blocks(None), &[(0, 1)], 2_100_000_000);
         assert_eq!(report.sections.len(), 1);
         assert_eq!(report.sections[0].rows[0].cycles, Some(10.0));
         assert_eq!(report.sections[0].rows[1].low_share, 1);

@@ -32,7 +32,8 @@ impl Lines {
     /// [`BenchError::Peer`] if it cannot be started.
     pub fn start(peer: &'static str, mut command: Command) -> Result<Self, BenchError> {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = piped.spawn().map_err(|e| BenchError::Peer { peer, what: format!("cannot start: {e}") })?;
+        let mut child =
+            piped.spawn().map_err(|e| BenchError::Peer { peer, what: format!("cannot start: {e}") })?;
         let (send, lines) = channel();
         let outputs: [Option<Box<dyn std::io::Read + Send>>; 2] =
             [child.stdout.take().map(|o| Box::new(o) as _), child.stderr.take().map(|o| Box::new(o) as _)];
@@ -84,7 +85,9 @@ impl Lines {
                         return Ok(found);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => return Err(self.error(format!("no {what} within {patience:?}"))),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(self.error(format!("no {what} within {patience:?}")));
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.error(format!("ended before {what}"))),
             }
         }
@@ -98,7 +101,11 @@ impl Lines {
     }
 
     fn error(&self, what: String) -> BenchError {
-        let last = if self.tail.is_empty() { String::new() } else { format!("; last words:\n{}", self.tail.join("\n")) };
+        let last = if self.tail.is_empty() {
+            String::new()
+        } else {
+            format!("; last words:\n{}", self.tail.join("\n"))
+        };
         BenchError::Peer { peer: self.peer, what: format!("{what}{last}") }
     }
 }
@@ -149,7 +156,9 @@ mod tests {
     #[test]
     fn a_dead_peer_is_an_error_with_its_last_words() {
         let mut sh = shell("echo no such device >&2");
-        let e = sh.expect("a prompt", Duration::from_secs(5), |l| l.contains("prompt").then_some(())).unwrap_err();
+        let e = sh
+            .expect("a prompt", Duration::from_secs(5), |l| l.contains("prompt").then_some(()))
+            .unwrap_err();
         assert!(e.to_string().contains("no such device"), "{e}");
     }
 }

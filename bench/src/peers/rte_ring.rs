@@ -59,9 +59,10 @@ impl RteRing {
 
     fn run(&mut self, name: &str, command: &str, window: Duration) -> Result<Reading, BenchError> {
         self.lines.tell(&format!("{command} {} {}", WARMUP.as_millis(), window.as_millis()))?;
-        let answer = self.lines.expect("the result of a block", window * 20 + Duration::from_secs(20), |l| {
-            (l.starts_with("ok ") || l.starts_with("error ")).then(|| l.to_owned())
-        })?;
+        let answer =
+            self.lines.expect("the result of a block", window * 20 + Duration::from_secs(20), |l| {
+                (l.starts_with("ok ") || l.starts_with("error ")).then(|| l.to_owned())
+            })?;
         let answer = Answer::parse(&answer)
             .ok_or_else(|| BenchError::Peer { peer: PEER, what: format!("answered `{answer}`") })?;
         answer.reading(name)
@@ -103,8 +104,10 @@ impl Answer {
             });
         }
         let [producer, consumer] = self.shares;
-        let shares =
-            vec![Share { thread: "producer", share: producer }, Share { thread: "consumer", share: consumer }];
+        let shares = vec![
+            Share { thread: "producer", share: producer },
+            Share { thread: "consumer", share: consumer },
+        ];
         Ok(Reading { items: self.items, seconds: self.ns as f64 / 1e9, shares })
     }
 }

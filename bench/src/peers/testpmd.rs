@@ -66,8 +66,10 @@ impl Testpmd {
             l.starts_with("Checking link statuses").then_some(())
         })?;
         let pid = lines.pid();
-        let worker = worker_thread(pid, worker)
-            .ok_or_else(|| BenchError::Peer { peer: PEER, what: format!("no worker thread pinned to core {worker}") })?;
+        let worker = worker_thread(pid, worker).ok_or_else(|| BenchError::Peer {
+            peer: PEER,
+            what: format!("no worker thread pinned to core {worker}"),
+        })?;
         let version = format!("{version}, {}", memory_of(pid));
         Ok(Self { lines, worker, mode: Some("io"), version })
     }
@@ -129,7 +131,8 @@ fn worker_thread(pid: u32, core: Core) -> Option<u32> {
     let mut ids = tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse::<u32>().ok());
     ids.find(|tid| {
         let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
-        let value = |key: &str| status.lines().find_map(|l| l.strip_prefix(key)).unwrap_or("").trim().to_owned();
+        let value =
+            |key: &str| status.lines().find_map(|l| l.strip_prefix(key)).unwrap_or("").trim().to_owned();
         value("Name:").contains("worker") && parse_list(&value("Cpus_allowed_list:")) == [core.0]
     })
 }
@@ -137,7 +140,8 @@ fn worker_thread(pid: u32, core: Core) -> Option<u32> {
 /// What memory the process really has: its arguments are wishes.
 fn memory_of(pid: u32) -> &'static str {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let huge = status.lines().find_map(|l| l.strip_prefix("HugetlbPages:")?.split_whitespace().next()?.parse().ok());
+    let huge =
+        status.lines().find_map(|l| l.strip_prefix("HugetlbPages:")?.split_whitespace().next()?.parse().ok());
     if huge.unwrap_or(0u64) > 0 { "huge pages" } else { "4 KiB pages" }
 }
 
