@@ -86,6 +86,13 @@ impl Window {
         self.len == 0
     }
 
+    /// Where devices find the byte at `offset` of the window. They reach it only if an arena lies there and was
+    /// mapped for them.
+    #[inline]
+    pub const fn iova_at(&self, offset: usize) -> Iova {
+        Iova(offset as u64)
+    }
+
     /// Lays an arena of at least `bytes` into the window: mapped, bound to `node`, prefaulted, locked.
     ///
     /// Superpages need no lock: they are never swapped. Base pages are locked; with [`Pages::Any`] a memlock limit

@@ -1,0 +1,286 @@
+//! Up to 64 packets, owned together.
+
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use hw::LINE;
+use meter::{DropCounts, DropReason};
+
+use crate::row::{Outgoing, Row};
+use crate::{BURST, Flags, Local, Meta, PacketBuf, Pkt, Slot};
+
+/// Up to [`BURST`] packets of any pools of one memory. Stays on its worker.
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>() {}
+/// send::<ringwright_mem::Batch>();
+/// ```
+#[repr(C, align(64))]
+pub struct Batch {
+    rows: [MaybeUninit<Row>; BURST],
+    len: usize,
+    local: Local,
+}
+
+impl Batch {
+    /// An empty batch on the worker of `local`.
+    pub fn new(local: &Local) -> Self {
+        Self { rows: [const { MaybeUninit::uninit() }; BURST], len: 0, local: local.clone() }
+    }
+    /// Packets in the batch.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+    /// No packets.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Packets that still fit.
+    #[inline]
+    pub const fn room(&self) -> usize {
+        BURST - self.len
+    }
+    /// The worker's handle on memory.
+    #[inline]
+    pub const fn local(&self) -> &Local {
+        &self.local
+    }
+
+    #[inline]
+    fn rows(&self) -> &[Row] {
+        // SAFETY: the first `len` rows are initialised.
+        unsafe { self.rows.get_unchecked(..self.len).assume_init_ref() }
+    }
+    #[inline]
+    fn rows_mut(&mut self) -> &mut [Row] {
+        // SAFETY: the first `len` rows are initialised.
+        unsafe { self.rows.get_unchecked_mut(..self.len).assume_init_mut() }
+    }
+    /// Adds a row whose frame lies in its buffer; there must be room.
+    #[inline]
+    pub(crate) fn push_row(&mut self, row: Row) {
+        self.rows[self.len].write(row);
+        self.len += 1;
+    }
+
+    /// Adds a packet that lies at the start of a buffer's room. A device chose `len`: one that cannot be, or a full
+    /// batch, gives the slot back.
+    ///
+    /// # Errors
+    /// The slot.
+    #[inline]
+    pub fn push(&mut self, slot: Slot, len: u16, meta: Meta) -> Result<(), Slot> {
+        let layout = self.local.layout();
+        if len > layout.room() || self.len == BURST {
+            return Err(slot);
+        }
+        let off = layout.headroom();
+        let flags = meta.flags.without(Flags::CHAIN);
+        self.push_row(Row { slot, off, len, flags, port: meta.port, hash: meta.hash });
+        Ok(())
+    }
+
+    /// Packet `i`.
+    #[inline]
+    pub fn pkt(&mut self, i: usize) -> Option<Pkt<'_>> {
+        // SAFETY: the first `len` rows are initialised.
+        let row = unsafe { self.rows.get_mut(..self.len)?.get_mut(i)?.assume_init_mut() };
+        Some(Pkt::new(row, &self.local))
+    }
+    /// All packets, in order.
+    #[inline]
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = Pkt<'_>> {
+        let local = &self.local;
+        // SAFETY: the first `len` rows are initialised.
+        let rows = unsafe { self.rows.get_unchecked_mut(..self.len).assume_init_mut() };
+        rows.iter_mut().map(move |r| Pkt::new(r, local))
+    }
+    /// Brings the headers of all packets closer.
+    #[inline]
+    pub fn prefetch(&self) {
+        for r in self.rows() {
+            // The address only feeds a prefetch, which any address suits.
+            hw::prefetch_read(
+                self.local.base().as_ptr().wrapping_add(r.slot.line() as usize * LINE + usize::from(r.off)),
+            );
+        }
+    }
+    /// The port of all packets, if they agree and there is one.
+    #[inline]
+    pub fn one_port(&self) -> Option<u16> {
+        let first = self.rows().first()?.port;
+        self.rows().iter().all(|r| r.port == first).then_some(first)
+    }
+    /// Marks all packets for `port`.
+    #[inline]
+    pub fn mark(&mut self, port: u16) {
+        self.rows_mut().iter_mut().for_each(|r| r.port = port);
+    }
+    /// Bytes of the packets from index `from` on.
+    #[inline]
+    pub fn bytes_from(&self, from: usize) -> u64 {
+        let rows = self.rows().get(from..).unwrap_or_default();
+        let (mut sum, mut flags) = (0u32, 0u16);
+        for r in rows {
+            sum += u32::from(r.len);
+            flags |= r.flags.0;
+        }
+        if !Flags(flags).has(Flags::CHAIN) {
+            return sum.into();
+        }
+        rows.iter()
+            .map(|r| {
+                u64::from(if r.flags.has(Flags::CHAIN) {
+                    self.local.ext(&r.slot).total
+                } else {
+                    r.len.into()
+                })
+            })
+            .sum()
+    }
+
+    /// Takes packets from the front while `f` accepts them: a transmit ring that still has room. Returns how many.
+    #[inline]
+    pub fn drain_while(&mut self, mut f: impl FnMut(Outgoing) -> Result<(), Outgoing>) -> usize {
+        let total = core::mem::replace(&mut self.len, 0); // a panic in `f` leaks, it never frees twice
+        let mut n = 0;
+        while n < total {
+            // SAFETY: row `n` is initialised; it moves to `f`, or is written back below.
+            let row = unsafe { self.rows[n].assume_init_read() };
+            match f(Outgoing(row)) {
+                Ok(()) => n += 1,
+                Err(Outgoing(row)) => {
+                    self.rows[n].write(row);
+                    break;
+                }
+            }
+        }
+        self.close_gap(n, total);
+        n
+    }
+
+    /// Rows `from..to` become the rows of the batch.
+    #[inline]
+    fn close_gap(&mut self, from: usize, to: usize) {
+        if from > 0 && from < to {
+            let p = self.rows.as_mut_ptr();
+            // SAFETY: in bounds (`to <= BURST`); the old places are no longer counted.
+            unsafe { ptr::copy(p.add(from), p, to - from) };
+        }
+        self.len = to - from;
+    }
+
+    /// Sends packet `i` to batch `to[exit[i]]`, each of which must have room for all. This one is empty afterwards.
+    ///
+    /// # Panics
+    /// If a batch is full or of another worker: a fault of the graph, never of a packet.
+    #[inline]
+    pub fn scatter(&mut self, exit: &[u8; BURST], to: &mut [Self]) {
+        let n = self.len;
+        assert!(
+            to.iter().all(|b| b.local.same(&self.local) && b.room() >= n),
+            "room in batches of this worker"
+        );
+        assert!(exit[..n].iter().all(|&e| usize::from(e) < to.len()), "exits that exist");
+        self.len = 0;
+        for (row, &e) in self.rows[..n].iter().zip(exit) {
+            // SAFETY: an initialised row; `len` is zero already, so it moves exactly once.
+            to[usize::from(e)].push_row(unsafe { row.assume_init_read() });
+        }
+    }
+
+    /// Moves packets from the front into `to` until it is full; the rest stays. Returns how many moved.
+    ///
+    /// # Panics
+    /// If `to` is of another worker.
+    #[inline]
+    pub fn append_to(&mut self, to: &mut Self) -> usize {
+        assert!(to.local.same(&self.local), "batches of one worker");
+        let (n, total) = (self.len.min(to.room()), self.len);
+        // SAFETY: different batches; rows `0..n` are initialised and are given up just below.
+        unsafe { ptr::copy_nonoverlapping(self.rows.as_ptr(), to.rows.as_mut_ptr().add(to.len), n) };
+        to.len += n;
+        self.close_gap(n, total);
+        n
+    }
+
+    /// Drops all packets and counts why. Returns how many.
+    pub fn drop_all(&mut self, reason: DropReason, drops: &mut DropCounts) -> usize {
+        let n = self.len;
+        drops.add(reason, n as u64);
+        self.free();
+        n
+    }
+
+    /// Frees packets that have left: for the transmit side of ports without a device.
+    #[inline]
+    pub fn free_sent(&mut self) -> usize {
+        let n = self.len;
+        self.free();
+        n
+    }
+
+    #[inline]
+    fn free(&mut self) {
+        let n = self.len;
+        let mut lines = [0u32; BURST];
+        let mut flags = 0u16;
+        for (line, r) in lines.iter_mut().zip(self.rows()) {
+            *line = r.slot.line();
+            flags |= r.flags.0;
+        }
+        if Flags(flags).has(Flags::CHAIN) {
+            return self.free_chains();
+        }
+        self.len = 0;
+        self.local.put_lines(&lines[..n]);
+    }
+
+    #[cold]
+    fn free_chains(&mut self) {
+        while let Some(p) = self.pop_row() {
+            if p.flags.has(Flags::CHAIN) { self.local.free_chain(p.slot) } else { self.local.put(p.slot) }
+        }
+    }
+
+    #[inline]
+    fn pop_row(&mut self) -> Option<Row> {
+        self.len = self.len.checked_sub(1)?;
+        // SAFETY: an initialised row that is no longer counted in `len`.
+        Some(unsafe { self.rows[self.len].assume_init_read() })
+    }
+
+    /// Parks the last packet outside any batch: for the slow path and for tests.
+    pub fn pop(&mut self) -> Option<PacketBuf> {
+        let row = self.pop_row()?;
+        Some(PacketBuf::new(row, self.local.clone()))
+    }
+
+    /// Takes a parked packet in.
+    ///
+    /// # Errors
+    /// The packet, if the batch is full.
+    pub fn push_buf(&mut self, packet: PacketBuf) -> Result<(), PacketBuf> {
+        if self.room() == 0 || !packet.local().same(&self.local) {
+            return Err(packet);
+        }
+        self.push_row(packet.into_row());
+        Ok(())
+    }
+
+    /// A copy of packet `i` in buffers of `pool`; `None` if there is no such packet or no buffer.
+    pub fn copy(&self, i: usize, pool: crate::PoolId) -> Option<PacketBuf> {
+        PacketBuf::copy_of(self.rows().get(i)?, &self.local, pool)
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            self.local.lose(self.len);
+            self.free();
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! A worker's way to the pools: two magazines per pool (Bonwick and Adams, "Magazines and Vmem", 2001).
+
+use core::cell::{Cell, UnsafeCell};
+use core::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hw::Iova;
+
+use crate::pool::MAX_POOLS;
+use crate::{Ext, Layout, Memory, Pool, PoolId, Slot};
+
+/// Up to 64 slots that change hands as one.
+pub(crate) struct Magazine {
+    len: usize,
+    lines: [u32; Self::SIZE],
+}
+
+impl Magazine {
+    pub const SIZE: usize = 64;
+
+    /// Holds the slots of `lines`; last in, first out, so that the lowest come first.
+    pub fn holding(lines: &[u32]) -> Box<Self> {
+        let mut m = Box::new(Self { len: lines.len(), lines: [0; Self::SIZE] });
+        m.lines[..lines.len()].copy_from_slice(lines);
+        m.lines[..lines.len()].reverse();
+        m
+    }
+}
+
+/// One worker's magazines of one pool. One of the two is full, empty, or neither; the other is full or empty.
+struct Cache {
+    loaded: Box<Magazine>,
+    spare: Box<Magazine>,
+    hits: u64,
+    misses: u64,
+}
+
+impl Cache {
+    /// Takes up to `out.len()` slots' lines, in one piece from the loaded magazine.
+    #[inline]
+    fn take(&mut self, pool: &Pool, out: &mut [u32]) -> usize {
+        if self.loaded.len == 0 && !self.load(pool) {
+            return 0;
+        }
+        let n = out.len().min(self.loaded.len);
+        let rest = self.loaded.len - n;
+        out[..n].copy_from_slice(&self.loaded.lines[rest..rest + n]);
+        self.loaded.len = rest;
+        self.hits += n as u64;
+        n
+    }
+
+    /// Gets something to take from: the spare magazine, or one from the depot.
+    #[cold]
+    fn load(&mut self, pool: &Pool) -> bool {
+        if self.spare.len > 0 {
+            core::mem::swap(&mut self.loaded, &mut self.spare);
+            return true;
+        }
+        self.misses += 1;
+        let Some(full) = pool.full.pop() else { return false };
+        pool.depot.fetch_sub(full.len, Ordering::Relaxed);
+        let empty = core::mem::replace(&mut self.loaded, full);
+        // The depot holds every magazine there is, so it has room for this one.
+        let _ = pool.empty.push(empty);
+        true
+    }
+
+    #[inline]
+    fn put(&mut self, pool: &Pool, mut lines: &[u32]) {
+        self.hits += lines.len() as u64;
+        while !lines.is_empty() {
+            if self.loaded.len == Magazine::SIZE {
+                self.unload(pool);
+            }
+            let n = lines.len().min(Magazine::SIZE - self.loaded.len);
+            let (now, later) = lines.split_at(n);
+            let len = self.loaded.len;
+            self.loaded.lines[len..len + n].copy_from_slice(now);
+            self.loaded.len = len + n;
+            lines = later;
+        }
+    }
+
+    /// Gets room to put into: the spare magazine, or an empty one from the depot.
+    #[cold]
+    fn unload(&mut self, pool: &Pool) {
+        if self.spare.len == 0 {
+            core::mem::swap(&mut self.loaded, &mut self.spare);
+            return;
+        }
+        self.misses += 1;
+        let empty = pool.empty.pop().unwrap_or_else(|| Magazine::holding(&[]));
+        let full = core::mem::replace(&mut self.loaded, empty);
+        give(pool, full);
+    }
+}
+
+fn give(pool: &Pool, magazine: Box<Magazine>) {
+    if magazine.len == 0 {
+        let _ = pool.empty.push(magazine);
+        return;
+    }
+    let n = magazine.len;
+    // More workers than the depot was made for: an empty magazine makes way, so that no slot is ever lost.
+    let mut magazine = magazine;
+    while let Err(back) = pool.full.push(magazine) {
+        magazine = back;
+        std::thread::yield_now();
+    }
+    pool.depot.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Slots just taken; those not used go back when it is dropped.
+pub struct Slots<'l> {
+    local: &'l Local,
+    lines: [u32; Magazine::SIZE],
+    at: usize,
+    len: usize,
+}
+
+impl Iterator for Slots<'_> {
+    type Item = Slot;
+    #[inline]
+    fn next(&mut self) -> Option<Slot> {
+        let line = *self.lines[..self.len].get(self.at)?;
+        self.at += 1;
+        Slot::from_line(line)
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let n = self.len - self.at;
+        (n, Some(n))
+    }
+}
+impl ExactSizeIterator for Slots<'_> {}
+impl Drop for Slots<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.at < self.len {
+            self.local.put_lines(&self.lines[self.at..self.len]);
+        }
+    }
+}
+
+struct Inner {
+    memory: Arc<Memory>,
+    base: NonNull<u8>,
+    caches: [UnsafeCell<Option<Cache>>; MAX_POOLS],
+    parked: Cell<usize>,
+    lost: Cell<u64>,
+}
+
+/// A worker's handle on packet memory. Cheap to clone; stays on its thread.
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>() {}
+/// send::<ringwright_mem::Local>();
+/// ```
+#[derive(Clone)]
+pub struct Local(Rc<Inner>);
+
+impl Local {
+    /// The calling thread's handle on `memory`.
+    pub fn new(memory: &Arc<Memory>) -> Self {
+        let base = memory.window().base();
+        let caches = [const { UnsafeCell::new(None) }; MAX_POOLS];
+        Self(Rc::new(Inner {
+            memory: Arc::clone(memory),
+            base,
+            caches,
+            parked: Cell::new(0),
+            lost: Cell::new(0),
+        }))
+    }
+
+    /// The memory behind it.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.0.memory
+    }
+    /// The shape of every buffer.
+    #[inline]
+    pub fn layout(&self) -> Layout {
+        self.0.memory.layout()
+    }
+    #[inline]
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+    #[inline]
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.0.base
+    }
+    #[inline]
+    pub(crate) fn iova(&self, offset: usize) -> Iova {
+        self.0.memory.window().iova_at(offset)
+    }
+
+    /// Runs `f` on this worker's magazines of `pool`.
+    #[inline]
+    fn with<R>(&self, pool: &Pool, f: impl FnOnce(&mut Cache) -> R) -> R {
+        // SAFETY: `Inner` stays on one thread, and `f`, always one of this file's, never comes back here.
+        let cache = unsafe { &mut *self.0.caches[usize::from(pool.id().0)].get() };
+        f(cache.get_or_insert_with(|| Cache {
+            loaded: pool.empty.pop().unwrap_or_else(|| Magazine::holding(&[])),
+            spare: pool.empty.pop().unwrap_or_else(|| Magazine::holding(&[])),
+            hits: 0,
+            misses: 0,
+        }))
+    }
+
+    /// Takes up to `want` buffers of `pool`, at most 64; fewer only when the pool has no more.
+    #[inline]
+    pub fn take_bulk(&self, pool: PoolId, want: usize) -> Slots<'_> {
+        let mut s = Slots { local: self, lines: [0; Magazine::SIZE], at: 0, len: 0 };
+        let want = want.min(Magazine::SIZE);
+        if let Some(pool) = self.0.memory.pool(pool) {
+            self.with(pool, |c| {
+                while s.len < want {
+                    match c.take(pool, &mut s.lines[s.len..want]) {
+                        0 => break,
+                        n => s.len += n,
+                    }
+                }
+            });
+        }
+        s
+    }
+
+    /// Takes one buffer.
+    #[inline]
+    pub fn take(&self, pool: PoolId) -> Option<Slot> {
+        self.take_bulk(pool, 1).next()
+    }
+
+    /// Gives one buffer back, of whatever pool.
+    #[inline]
+    pub fn put(&self, slot: Slot) {
+        self.put_lines(&[slot.line()]);
+    }
+
+    /// Gives many buffers back.
+    #[inline]
+    pub fn put_bulk(&self, slots: impl IntoIterator<Item = Slot>) {
+        let mut lines = [0; Magazine::SIZE];
+        let mut n = 0;
+        for slot in slots {
+            lines[n] = slot.line();
+            n += 1;
+            if n == lines.len() {
+                self.put_lines(&lines);
+                n = 0;
+            }
+        }
+        self.put_lines(&lines[..n]);
+    }
+
+    #[inline]
+    pub(crate) fn put_lines(&self, mut lines: &[u32]) {
+        while let Some(&line) = lines.first() {
+            let pool = self.0.memory.pool_of(line);
+            let (first, span) = (pool.first, pool.span());
+            // Nearly always all of one pool: a loop without a branch says so.
+            let same = lines.iter().all(|l| l.wrapping_sub(first) < span);
+            let run = if same {
+                lines.len()
+            } else {
+                lines.iter().take_while(|l| l.wrapping_sub(first) < span).count()
+            };
+            let (now, later) = lines.split_at(run);
+            self.with(pool, |c| c.put(pool, now));
+            lines = later;
+        }
+    }
+
+    /// Gives all buffers of a frame back.
+    #[cold]
+    pub(crate) fn free_chain(&self, head: Slot) {
+        let mut next = Some(head);
+        for _ in 0..crate::MAX_SEGMENTS {
+            let Some(slot) = next else { return };
+            next = Slot::from_line(self.ext(&slot).next);
+            self.put(slot);
+        }
+    }
+
+    /// What is kept beside a buffer, of which `slot` is the owner.
+    #[inline]
+    pub fn ext(&self, slot: &Slot) -> Ext {
+        // SAFETY: the owner of the slot is here and nobody else touches its `Ext`.
+        unsafe { *self.0.memory.pool_of(slot.line()).ext(slot.line()) }
+    }
+
+    /// Writes what is kept beside a buffer. The links of a chain stay as they are.
+    #[inline]
+    pub fn set_ext(&self, slot: &Slot, ext: Ext) {
+        self.edit_ext(slot, |e| {
+            *e = Ext { next: e.next, total: e.total, seg_len: e.seg_len, segs: e.segs, ..ext }
+        });
+    }
+
+    #[inline]
+    pub(crate) fn edit_ext(&self, slot: &Slot, f: impl FnOnce(&mut Ext)) {
+        // SAFETY: as in `ext`; `f` is always one of this crate's and touches nothing but its argument.
+        f(unsafe { &mut *self.0.memory.pool_of(slot.line()).ext(slot.line()) });
+    }
+
+    pub(crate) fn park(&self) {
+        self.0.parked.set(self.0.parked.get() + 1);
+    }
+    pub(crate) fn unpark(&self) {
+        self.0.parked.set(self.0.parked.get() - 1);
+    }
+    #[cold]
+    pub(crate) fn lose(&self, packets: usize) {
+        self.0.lost.set(self.0.lost.get() + packets as u64);
+    }
+
+    /// Packets that this worker holds in [`crate::PacketBuf`]s.
+    pub fn parked(&self) -> usize {
+        self.0.parked.get()
+    }
+    /// Packets that were dropped without a reason: a batch or a [`crate::PacketBuf`] let go with something in it.
+    pub fn lost(&self) -> u64 {
+        self.0.lost.get()
+    }
+
+    fn caches(&self) -> impl Iterator<Item = &Cache> {
+        // SAFETY: `Inner` stays on one thread and no call of `with` is under way; the readers here only read.
+        self.0.caches.iter().filter_map(|c| unsafe { &*c.get() }.as_ref())
+    }
+    /// Buffers in this worker's magazines.
+    pub fn cached(&self) -> usize {
+        self.caches().map(|c| c.loaded.len + c.spare.len).sum()
+    }
+    /// Buffers that passed through the magazines, and trips to depots.
+    pub fn cache_counts(&self) -> (u64, u64) {
+        self.caches().fold((0, 0), |a, c| (a.0 + c.hits, a.1 + c.misses))
+    }
+}
+
+impl Drop for Inner {
+    /// The worker is gone: what its magazines hold goes back to the depots.
+    fn drop(&mut self) {
+        for (i, cache) in self.caches.iter_mut().enumerate() {
+            let Some(Cache { loaded, spare, .. }) = cache.get_mut().take() else { continue };
+            if let Some(pool) = self.memory.pool(PoolId(i as u8)) {
+                give(pool, loaded);
+                give(pool, spare);
+            }
+        }
+    }
+}
