@@ -7,6 +7,9 @@ pub enum BenchError {
     /// The machine's edge refused; its words say what to do.
     #[error(transparent)]
     Hw(#[from] hw::HwError),
+    /// Packet memory refused; its words say what to do.
+    #[error(transparent)]
+    Mem(#[from] mem::MemError),
     /// Arguments that do not fit this machine or this build.
     #[error("{0}")]
     Usage(String),

@@ -48,6 +48,8 @@ enum Bench {
     Ring(run::ring::Args),
     /// Forwarding between two null ports on one core, beside DPDK's testpmd
     Null(run::null::Args),
+    /// Taking buffers from a pool and giving them back
+    Pool(run::pool::Args),
     /// Instructions per packet under valgrind, compared with stored values
     Instructions(gate::Args),
 }
@@ -58,6 +60,7 @@ impl Bench {
             Self::Distance(args) => run::distance::run(args),
             Self::Ring(args) => run::ring::run(args),
             Self::Null(args) => run::null::run(args),
+            Self::Pool(args) => run::pool::run(args),
             Self::Instructions(args) => gate::run(args),
         }
     }

@@ -24,7 +24,7 @@ pub fn enter() -> Option<ExitCode> {
     let exe = env::current_exe().ok()?;
     let status = Command::new(exe).args(env::args_os().skip(1)).env(MARK, "1").status();
     Some(match status {
-        Ok(s) => ExitCode::from(s.code().map_or_else(|| 128 + s.signal().unwrap_or(0), |c| c) as u8),
+        Ok(s) => ExitCode::from(s.code().unwrap_or_else(|| 128 + s.signal().unwrap_or(0)) as u8),
         Err(e) => {
             eprintln!("cannot start a copy of this program in a new session: {e}");
             ExitCode::FAILURE

@@ -1,8 +1,13 @@
 //! The hot paths: each is one function with a fixed workload, and one line in [`PATHS`].
 
+use std::collections::VecDeque;
 use std::hint::black_box;
 
+use hw::{Pages, Window};
+use mem::{Batch, Layout, Local, Memory, PoolId};
 use ring::RingSize;
+
+use crate::run::pool;
 
 /// A hot path.
 pub struct HotPath {
@@ -19,10 +24,15 @@ pub const PATHS: &[HotPath] = &[
     HotPath { name: "ring_spsc_bulk32", unit: "item, pushed and popped", run: ring_spsc::<32> },
     HotPath { name: "ring_spsc_bulk8", unit: "item, pushed and popped", run: ring_spsc::<8> },
     HotPath { name: "ring_mpmc_bulk32", unit: "item, pushed and popped", run: ring_mpmc::<32> },
+    HotPath { name: "pool_bulk32", unit: "buffer, taken and given back", run: pool_bulk },
+    HotPath { name: "pool_held1024", unit: "buffer, with 1024 held", run: pool_held },
+    HotPath { name: "batch_fill_free32", unit: "packet, into a batch and freed", run: batch_fill_free },
 ];
 
 /// Bursts of one workload: enough that the frame's own instructions do not show.
 const BURSTS: u64 = 4096;
+/// Buffers of a workload's pool.
+const BUFFERS: usize = 2048;
 
 /// Callgrind collects while this runs: its name is known to `callgrind.rs`.
 #[inline(never)]
@@ -58,6 +68,36 @@ fn ring_mpmc<const BULK: usize>() -> u64 {
             units += pushed.min(popped) as u64;
         }
     });
+    units
+}
+
+/// Packet memory for a workload: on the heap, as valgrind knows it.
+fn packet_memory() -> (Local, PoolId) {
+    let layout = Layout::for_frame_room(2048).expect("a usual buffer");
+    let memory = Memory::new(Window::on_heap(BUFFERS * layout.stride()), layout);
+    let pool = memory.add_pool(BUFFERS, None, Pages::Any).expect("the window was made for it").id();
+    (Local::new(&memory), pool)
+}
+
+fn pool_bulk() -> u64 {
+    let (local, pool) = packet_memory();
+    let mut units = 0;
+    collect(&mut || units = (0..BURSTS).map(|_| pool::bulk(&local, pool)).sum());
+    units
+}
+
+fn pool_held() -> u64 {
+    let (local, pool) = packet_memory();
+    let (mut held, mut units) = (VecDeque::with_capacity(BUFFERS), 0);
+    collect(&mut || units = (0..BURSTS).map(|_| pool::hold(&local, pool, &mut held)).sum());
+    local.put_bulk(held.drain(..));
+    units
+}
+
+fn batch_fill_free() -> u64 {
+    let (local, pool) = packet_memory();
+    let (mut batch, mut units) = (Batch::new(&local), 0);
+    collect(&mut || units = (0..BURSTS).map(|_| pool::through(&local, pool, &mut batch)).sum());
     units
 }
 

@@ -9,6 +9,7 @@
 //!
 //! It does not detect a peer that miscounts, nor frequency changes that are slower than a round yet hit one side only.
 
+pub mod one_core;
 pub mod report;
 pub mod stats;
 

@@ -2,6 +2,7 @@
 
 pub mod distance;
 pub mod null;
+pub mod pool;
 pub mod ring;
 
 use std::time::Duration;
