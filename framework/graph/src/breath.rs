@@ -1,6 +1,7 @@
 //! One round of a worker: pull, work, push, reap.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use mem::{BURST, Batch, Local};
 use meter::{DropReason, Published, StageMeter};
@@ -24,6 +25,7 @@ struct Out {
     marked: Vec<Batch>,
     now: u64,
     sample: bool,
+    abort: Arc<AtomicBool>,
 }
 
 /// A worker's stages and queues.
@@ -41,7 +43,13 @@ pub struct Graph {
 
 impl Graph {
     pub(crate) fn new(local: &Local, nodes: Vec<Entry>, source: To) -> Self {
-        let out = Out { lanes: Vec::new(), marked: vec![Batch::new(local)], now: 0, sample: false };
+        let out = Out {
+            lanes: Vec::new(),
+            marked: vec![Batch::new(local)],
+            now: 0,
+            sample: false,
+            abort: Arc::default(),
+        };
         let scratch = Batch::new(local);
         Self {
             local: local.clone(),
@@ -143,6 +151,10 @@ impl Graph {
         }
     }
 
+    /// When `abort` becomes true, packets that wait for a full queue are dropped, with reason `stopping`.
+    pub fn abort_when(&mut self, abort: Arc<AtomicBool>) {
+        self.out.abort = abort;
+    }
     /// Adds a receive queue.
     pub fn add_rx(&mut self, lane: RxLane) {
         self.rx.push(lane);
@@ -276,7 +288,7 @@ impl Out {
     #[inline]
     fn transmit(&mut self, batch: &mut Batch, port: u16, meter: &mut StageMeter) {
         match self.lanes.iter_mut().find(|l| l.port == port) {
-            Some(lane) => lane.send(batch, self.now),
+            Some(lane) => lane.send(batch, self.now, &self.abort),
             None => {
                 batch.drop_all(DropReason::NoRoute, &mut meter.drops);
             }
@@ -296,7 +308,7 @@ impl Out {
         batch.scatter(&to, &mut self.marked);
         for (lane, out) in self.lanes.iter_mut().zip(&mut self.marked) {
             if !out.is_empty() {
-                lane.send(out, self.now);
+                lane.send(out, self.now, &self.abort);
             }
         }
         self.marked[nowhere].drop_all(DropReason::NoRoute, &mut meter.drops);
