@@ -6,8 +6,8 @@ use core::ptr;
 use hw::LINE;
 use meter::{DropCounts, DropReason};
 
-use crate::row::{Outgoing, Row};
-use crate::{BURST, Flags, Local, Meta, PacketBuf, Pkt, Slot};
+use crate::row::{Outgoing, Parcel, Row};
+use crate::{BURST, Flags, Local, Meta, PacketBuf, Pkt, PoolId, Slot};
 
 /// Up to [`BURST`] packets of any pools of one memory. Stays on its worker.
 ///
@@ -80,6 +80,28 @@ impl Batch {
         let flags = meta.flags.without(Flags::CHAIN);
         self.push_row(Row { slot, off, len, flags, port: meta.port, hash: meta.hash });
         Ok(())
+    }
+
+    /// Adds up to `want` packets of `len` bytes in fresh buffers of `pool`; their bytes are whatever the buffers held.
+    /// Fewer when the batch or the pool has no more, none when a buffer has no room for `len`. Returns how many.
+    #[inline]
+    pub fn fill(&mut self, pool: PoolId, want: usize, len: u16, meta: Meta) -> usize {
+        let layout = self.local.layout();
+        if len > layout.room() {
+            return 0;
+        }
+        let (off, flags) = (layout.headroom(), meta.flags.without(Flags::CHAIN));
+        let (rows, had) = (&mut self.rows[self.len..], self.len);
+        let want = want.min(rows.len());
+        let at = &mut self.len;
+        self.local.take_lines(pool, want, |lines| {
+            for (row, &line) in rows[*at - had..].iter_mut().zip(lines) {
+                let Some(slot) = Slot::from_line(line) else { break };
+                row.write(Row { slot, off, len, flags, port: meta.port, hash: meta.hash });
+                *at += 1;
+            }
+        });
+        self.len - had
     }
 
     /// Packet `i`.
@@ -241,7 +263,7 @@ impl Batch {
     #[cold]
     fn free_chains(&mut self) {
         while let Some(p) = self.pop_row() {
-            if p.flags.has(Flags::CHAIN) { self.local.free_chain(p.slot) } else { self.local.put(p.slot) }
+            self.local.free_row(p);
         }
     }
 
@@ -270,8 +292,21 @@ impl Batch {
         Ok(())
     }
 
+    /// Takes in a packet that another worker sent.
+    ///
+    /// # Errors
+    /// The packet, if the batch is full.
+    #[inline]
+    pub fn push_parcel(&mut self, parcel: Parcel) -> Result<(), Parcel> {
+        if self.len == BURST {
+            return Err(parcel);
+        }
+        self.push_row(parcel.0);
+        Ok(())
+    }
+
     /// A copy of packet `i` in buffers of `pool`; `None` if there is no such packet or no buffer.
-    pub fn copy(&self, i: usize, pool: crate::PoolId) -> Option<PacketBuf> {
+    pub fn copy(&self, i: usize, pool: PoolId) -> Option<PacketBuf> {
         PacketBuf::copy_of(self.rows().get(i)?, &self.local, pool)
     }
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use hw::Iova;
 
 use crate::pool::MAX_POOLS;
-use crate::{Ext, Layout, Memory, Pool, PoolId, Slot};
+use crate::row::Row;
+use crate::{Ext, Flags, Layout, Memory, Pool, PoolId, Slot};
 
 /// Up to 64 slots that change hands as one.
 pub(crate) struct Magazine {
@@ -38,18 +39,17 @@ struct Cache {
 }
 
 impl Cache {
-    /// Takes up to `out.len()` slots' lines, in one piece from the loaded magazine.
+    /// Takes up to `want` slots' lines, in one piece from the loaded magazine; none only when the pool has no more.
     #[inline]
-    fn take(&mut self, pool: &Pool, out: &mut [u32]) -> usize {
+    fn take(&mut self, pool: &Pool, want: usize) -> &[u32] {
         if self.loaded.len == 0 && !self.load(pool) {
-            return 0;
+            return &[];
         }
-        let n = out.len().min(self.loaded.len);
-        let rest = self.loaded.len - n;
-        out[..n].copy_from_slice(&self.loaded.lines[rest..rest + n]);
+        let len = self.loaded.len;
+        let rest = len.saturating_sub(want);
         self.loaded.len = rest;
-        self.hits += n as u64;
-        n
+        self.hits += (len - rest) as u64;
+        &self.loaded.lines[rest..len]
     }
 
     /// Gets something to take from: the spare magazine, or one from the depot.
@@ -214,18 +214,27 @@ impl Local {
     #[inline]
     pub fn take_bulk(&self, pool: PoolId, want: usize) -> Slots<'_> {
         let mut s = Slots { local: self, lines: [0; Magazine::SIZE], at: 0, len: 0 };
-        let want = want.min(Magazine::SIZE);
-        if let Some(pool) = self.0.memory.pool(pool) {
-            self.with(pool, |c| {
-                while s.len < want {
-                    match c.take(pool, &mut s.lines[s.len..want]) {
-                        0 => break,
-                        n => s.len += n,
-                    }
-                }
-            });
-        }
+        self.take_lines(pool, want.min(Magazine::SIZE), |lines| {
+            s.lines[s.len..s.len + lines.len()].copy_from_slice(lines);
+            s.len += lines.len();
+        });
         s
+    }
+
+    /// Takes up to `want` buffers; `f`, which must not come back here, gets their lines in one to three pieces.
+    #[inline]
+    pub(crate) fn take_lines(&self, pool: PoolId, mut want: usize, mut f: impl FnMut(&[u32])) {
+        let Some(pool) = self.0.memory.pool(pool) else { return };
+        self.with(pool, |c| {
+            while want > 0 {
+                let lines = c.take(pool, want);
+                if lines.is_empty() {
+                    break;
+                }
+                want -= lines.len();
+                f(lines);
+            }
+        });
     }
 
     /// Takes one buffer.
@@ -272,6 +281,12 @@ impl Local {
             self.with(pool, |c| c.put(pool, now));
             lines = later;
         }
+    }
+
+    /// Gives all buffers of a packet back.
+    #[inline]
+    pub(crate) fn free_row(&self, row: Row) {
+        if row.flags.has(Flags::CHAIN) { self.free_chain(row.slot) } else { self.put(row.slot) }
     }
 
     /// Gives all buffers of a frame back.

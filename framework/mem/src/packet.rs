@@ -42,8 +42,7 @@ impl<'b> Pkt<'b> {
     /// Changes what is known. Whether it is a chain stays as it is.
     #[inline]
     pub const fn set_flags(&mut self, flags: Flags) {
-        let chain = self.row.flags.0 & Flags::CHAIN.0;
-        self.row.flags = Flags(flags.without(Flags::CHAIN).0 | chain);
+        self.row.set_flags(flags);
     }
     /// The port it came from, or is marked for.
     #[inline]
@@ -291,23 +290,19 @@ impl PacketBuf {
     pub fn drop_with(self, reason: DropReason, drops: &mut DropCounts) {
         drops.add(reason, 1);
         let local = self.local.clone();
-        free(&local, self.into_row());
+        local.free_row(self.into_row());
     }
     /// Ends it on purpose: it was answered, or its bytes live on in another packet. The caller counts it as consumed.
     pub fn consume(self) {
         let local = self.local.clone();
-        free(&local, self.into_row());
+        local.free_row(self.into_row());
     }
-}
-
-fn free(local: &Local, row: Row) {
-    if row.flags.has(Flags::CHAIN) { local.free_chain(row.slot) } else { local.put(row.slot) }
 }
 
 impl Drop for PacketBuf {
     fn drop(&mut self) {
         self.local.lose(1);
         let row = self.take_row();
-        free(&self.local, row);
+        self.local.free_row(row);
     }
 }
