@@ -18,7 +18,8 @@
 //!
 //! Both rings between cores are checked with loom over their copies, wraps and partial bulks
 //! (`RUSTFLAGS="--cfg loom" cargo test -p ringwright-ring --release --test loom`), each ordering also weakened to show
-//! that the check sees it. The check does not see the order of plain copies inside one bulk, nor more than three threads.
+//! that the check sees it. The check does not see more than three threads, more preemptions than its bounds (7 for SPSC, 4
+//! for MPMC), prefetches, or [`DescRing`], whose two sides meet under Miri instead.
 // UNSAFETY: memory that a device or another core writes behind our back.
 #![allow(unsafe_code)]
 

@@ -11,18 +11,21 @@ use crate::{Pos, RingSize};
 ///
 /// 64 bits wide, so that they never come round: a thread that sleeps between its look and its claim cannot take an old
 /// position for a new one.
+///
+/// A line each: the other side looks at `tail` all the time, and would take `head` away from the next claim with it.
+#[repr(C)]
 struct Side {
-    head: AtomicU64,
-    tail: AtomicU64,
+    head: Line<AtomicU64>,
+    tail: Line<AtomicU64>,
 }
 
 #[repr(C)]
 struct Shared<T> {
-    producers: Line<Side>,
-    consumers: Line<Side>,
+    producers: Side,
+    consumers: Side,
     slots: Line<Slots<T>>,
 }
-const _: () = assert!(align_of::<Shared<u64>>() == 128 && size_of::<Shared<u64>>() == 3 * 128);
+const _: () = assert!(align_of::<Shared<u64>>() == 128 && size_of::<Shared<u64>>() == 5 * 128);
 
 /// A handle to a ring that any number of threads fill and empty; all its entries can be used.
 ///
@@ -54,19 +57,19 @@ struct Claim {
 }
 
 impl Side {
-    fn at(start: u64) -> Line<Self> {
-        Line(Self { head: AtomicU64::new(start), tail: AtomicU64::new(start) })
+    fn at(start: u64) -> Self {
+        Self { head: Line(AtomicU64::new(start)), tail: Line(AtomicU64::new(start)) }
     }
 
     /// Claims up to `want` slots of those that `other` has published, which is `lead` ahead of its tail.
     #[inline]
     fn claim(&self, other: &Self, lead: u64, want: usize) -> Option<Claim> {
-        let mut at = self.head.load(edge(Edge::MpmcHead, Ordering::Acquire));
+        let mut at = self.head.0.load(edge(Edge::MpmcHead, Ordering::Acquire));
         loop {
             // Whoever moved `head` to `at` had seen the tail that allowed it, and so do we: its claim released, our
             // look acquired. An older tail would make this difference negative, that is, huge. A newer tail than
             // `at` can belong to makes it too large, but then `head` has moved and the claim fails.
-            let limit = other.tail.load(edge(Edge::MpmcOther, Ordering::Acquire)).wrapping_add(lead);
+            let limit = other.tail.0.load(edge(Edge::MpmcOther, Ordering::Acquire)).wrapping_add(lead);
             let n = want.min(limit.wrapping_sub(at) as usize);
             if n == 0 {
                 return None;
@@ -74,7 +77,7 @@ impl Side {
             let next = at.wrapping_add(n as u64);
             let claim = edge(Edge::MpmcClaim, Ordering::Release);
             let again = edge(Edge::MpmcHead, Ordering::Acquire);
-            match self.head.compare_exchange_weak(at, next, claim, again) {
+            match self.head.0.compare_exchange_weak(at, next, claim, again) {
                 Ok(_) => return Some(Claim { at, n }),
                 Err(moved) => at = moved,
             }
@@ -86,11 +89,11 @@ impl Side {
     fn publish(&self, claim: Claim) {
         let mut spins = 0;
         // Acquire: our store takes over the place of theirs, so it must hand on what they did as well.
-        while self.tail.load(edge(Edge::MpmcTurn, Ordering::Acquire)) != claim.at {
+        while self.tail.0.load(edge(Edge::MpmcTurn, Ordering::Acquire)) != claim.at {
             wait(&mut spins);
         }
         let next = claim.at.wrapping_add(claim.n as u64);
-        self.tail.store(next, edge(Edge::MpmcPublish, Ordering::Release));
+        self.tail.0.store(next, edge(Edge::MpmcPublish, Ordering::Release));
     }
 }
 
@@ -111,14 +114,14 @@ impl<T: Copy + Send> Mpmc<T> {
     #[inline]
     pub fn push(&self, items: &[T]) -> usize {
         let Shared { producers, consumers, slots } = &*self.shared;
-        let Some(claim) = producers.0.claim(&consumers.0, self.size.get().into(), items.len()) else {
+        let Some(claim) = producers.claim(consumers, self.size.get().into(), items.len()) else {
             return 0;
         };
         let n = claim.n;
         // SAFETY: consumers have left these slots (Acquire of their tail), and no other producer can claim them
         // before consumers have passed them again.
         unsafe { slots.0.write(claim.at as Pos, &items[..n]) };
-        producers.0.publish(claim);
+        producers.publish(claim);
         n
     }
 
@@ -127,12 +130,12 @@ impl<T: Copy + Send> Mpmc<T> {
     #[inline]
     pub fn pop(&self, out: &mut [MaybeUninit<T>]) -> usize {
         let Shared { producers, consumers, slots } = &*self.shared;
-        let Some(claim) = consumers.0.claim(&producers.0, 0, out.len()) else { return 0 };
+        let Some(claim) = consumers.claim(producers, 0, out.len()) else { return 0 };
         let n = claim.n;
         // SAFETY: producers have published these slots (Acquire of their tail), and no producer comes back to them
         // before `publish` below; no other consumer can claim them.
         unsafe { slots.0.read(claim.at as Pos, &mut out[..n]) };
-        consumers.0.publish(claim);
+        consumers.publish(claim);
         n
     }
 
@@ -145,8 +148,8 @@ impl<T: Copy + Send> Mpmc<T> {
     /// Items that wait, published and not yet claimed, give or take what others do meanwhile.
     #[inline]
     pub fn len(&self) -> usize {
-        let taken = self.shared.consumers.0.head.load(Ordering::Acquire);
-        let there = self.shared.producers.0.tail.load(Ordering::Acquire);
+        let taken = self.shared.consumers.head.0.load(Ordering::Acquire);
+        let there = self.shared.producers.tail.0.load(Ordering::Acquire);
         (there.wrapping_sub(taken) as usize).min(self.capacity())
     }
 
@@ -159,8 +162,8 @@ impl<T: Copy + Send> Mpmc<T> {
     /// Items that fit, give or take what others do meanwhile.
     #[inline]
     pub fn room(&self) -> usize {
-        let claimed = self.shared.producers.0.head.load(Ordering::Acquire);
-        let left = self.shared.consumers.0.tail.load(Ordering::Acquire).wrapping_add(self.size.get().into());
+        let claimed = self.shared.producers.head.0.load(Ordering::Acquire);
+        let left = self.shared.consumers.tail.0.load(Ordering::Acquire).wrapping_add(self.size.get().into());
         (left.wrapping_sub(claimed) as usize).min(self.capacity())
     }
 

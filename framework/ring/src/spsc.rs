@@ -89,7 +89,7 @@ impl<T: Copy + Send> Producer<T> {
         self.shared.head.0.store(self.head, edge(Edge::SpscPublish, Ordering::Release));
         // The next bulk will probably be as long. Its lines are in the consumer's cache, and stores leave a core one
         // after the other: asking for all lines now, but only for slots that the consumer has left, is worth a
-        // factor of 1.2 to 2.5 between cores.
+        // factor of 1.05 to 2.6 between cores (8-byte and 16-byte items, bulks of 32).
         self.shared.slots.0.prefetch_write(self.head, n.min(self.room_seen()));
         n
     }
