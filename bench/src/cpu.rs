@@ -33,7 +33,7 @@ pub fn thread_time() -> Duration {
 }
 
 /// What the scheduler has counted for a thread of any process (`/proc/PID/task/TID/schedstat`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// On a CPU.
     pub ran: Duration,
@@ -47,10 +47,32 @@ impl SchedStat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?)
     }
 
+    /// The share of a core that the thread had of the time it wanted to run, from `before` to now.
+    pub fn share_since(&self, before: &Self) -> f64 {
+        self.ran.saturating_sub(before.ran).as_secs_f64() / self.wanted_since(before).as_secs_f64()
+    }
+
+    /// The time that the thread ran or waited for a core, from `before` to now.
+    pub fn wanted_since(&self, before: &Self) -> Duration {
+        self.ran.saturating_sub(before.ran) + self.waited.saturating_sub(before.waited)
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let mut ns = text.split_whitespace().map(|n| n.parse().map(Duration::from_nanos));
         Some(Self { ran: ns.next()?.ok()?, waited: ns.next()?.ok()? })
     }
+}
+
+/// The first thread of `pid` whose `/proc/PID/task/TID/status` suits `wanted`.
+pub fn find_thread(pid: u32, wanted: impl Fn(&str) -> bool) -> Option<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let mut ids = tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse::<u32>().ok());
+    ids.find(|tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).is_ok_and(|s| wanted(&s)))
+}
+
+/// The value of `key` in the text of a `status` file.
+pub fn status_value<'a>(status: &'a str, key: &str) -> Option<&'a str> {
+    status.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
 }
 
 /// Numbers of a kernel list such as `0-3,8`.
@@ -100,6 +122,25 @@ mod tests {
         let s = SchedStat::parse("1500 2500 3\n").unwrap();
         assert_eq!((s.ran.as_nanos(), s.waited.as_nanos()), (1500, 2500));
         assert_eq!(SchedStat::parse("12"), None);
+        let before = SchedStat { ran: Duration::from_nanos(750), waited: Duration::from_nanos(2250) };
+        assert_eq!((s.share_since(&before), s.wanted_since(&before).as_nanos()), (0.75, 1000));
+    }
+
+    #[test]
+    fn a_thread_is_found_by_its_name() {
+        let (stop, wait) = std::sync::mpsc::channel::<()>();
+        let named =
+            std::thread::Builder::new().name("find-me".into()).spawn(move || wait.recv().is_err()).unwrap();
+        let is = |name: &'static str| move |s: &str| status_value(s, "Name") == Some(name);
+        // The kernel learns a thread's name from the thread itself.
+        let found = (0..200).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            find_thread(std::process::id(), is("find-me"))
+        });
+        assert!(found.is_some());
+        drop(stop);
+        assert!(named.join().unwrap());
+        assert_eq!(find_thread(std::process::id(), is("find-me-not")), None);
     }
 
     #[test]

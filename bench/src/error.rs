@@ -10,6 +10,22 @@ pub enum BenchError {
     /// Packet memory refused; its words say what to do.
     #[error(transparent)]
     Mem(#[from] mem::MemError),
+    /// A port refused; its words say what to do.
+    #[error(transparent)]
+    Port(#[from] port::PortError),
+    /// The runtime refused; its words say what to do.
+    #[error(transparent)]
+    Rt(#[from] rt::RtError),
+    /// A datapath lost packets, or made some up.
+    #[error("{name}: {unexplained} packets unexplained: {account}")]
+    Unexplained {
+        /// The candidate.
+        name: String,
+        /// How many.
+        unexplained: u64,
+        /// The account that does not add up.
+        account: String,
+    },
     /// Arguments that do not fit this machine or this build.
     #[error("{0}")]
     Usage(String),

@@ -2,11 +2,16 @@
 
 use std::collections::VecDeque;
 use std::hint::black_box;
+use std::sync::Arc;
 
+use graph::{Graph, OnFull, RxLane, TxLane};
 use hw::{Pages, Window};
 use mem::{Batch, Layout, Local, Memory, PoolId};
+use meter::QueueMeter;
+use port::{Driver, OpenEnv, OpenPort, PortConfig, WorkerEnv};
 use ring::RingSize;
 
+use crate::run::null::Work;
 use crate::run::pool;
 
 /// A hot path.
@@ -27,6 +32,13 @@ pub const PATHS: &[HotPath] = &[
     HotPath { name: "pool_bulk32", unit: "buffer, taken and given back", run: pool_bulk },
     HotPath { name: "pool_held1024", unit: "buffer, with 1024 held", run: pool_held },
     HotPath { name: "batch_fill_free32", unit: "packet, into a batch and freed", run: batch_fill_free },
+    HotPath { name: "breath_forward", unit: "packet, null to null, counters on", run: breath::<true, false> },
+    HotPath {
+        name: "breath_forward_bare",
+        unit: "packet, the same, counters off",
+        run: breath::<false, false>,
+    },
+    HotPath { name: "breath_macswap", unit: "packet, null to null, counters on", run: breath::<true, true> },
 ];
 
 /// Bursts of one workload: enough that the frame's own instructions do not show.
@@ -99,6 +111,48 @@ fn batch_fill_free() -> u64 {
     let (mut batch, mut units) = (Batch::new(&local), 0);
     collect(&mut || units = (0..BURSTS).map(|_| pool::through(&local, pool, &mut batch)).sum());
     units
+}
+
+/// Breaths of a worker between two null ports, as the runtime's loop calls them.
+fn breath<const METERED: bool, const SWAP: bool>() -> u64 {
+    let (local, _) = packet_memory();
+    let work = if SWAP { Work::MacSwap } else { Work::Forward };
+    let mut graph = work.graph(&local).expect("one stage, all exits joined");
+    let mut ports = null_ports(&local, METERED, &mut graph);
+    let mut units = 0;
+    collect(&mut || {
+        units = (0..BURSTS / 2).map(|now| graph.breathe(now, now % 16 == 0).received as u64).sum()
+    });
+    ports.iter_mut().for_each(|p| p.rx_off().expect("a source can always be told to end"));
+    units
+}
+
+/// Two null ports with their queues in `graph`.
+fn null_ports(local: &Local, metered: bool, graph: &mut Graph) -> Vec<Box<dyn OpenPort>> {
+    let driver = null::Null::new();
+    let env = WorkerEnv { local: local.clone(), node: None, metered };
+    let mut ports = Vec::new();
+    for port in 0..2 {
+        let open_env = OpenEnv { memory: Arc::clone(local.memory()), name: format!("p{port}").into() };
+        let mut open = driver.open(&toml::Table::new(), &open_env).expect("no keys are right");
+        let queues = open.start(&PortConfig::new(port)).expect("a usual configuration");
+        for setup in queues.rx {
+            let Ok(queue) = setup.attach(&env) else { unreachable!("the memory has a pool") };
+            graph.add_rx(RxLane {
+                port,
+                id: 0,
+                queue,
+                base: QueueMeter::default(),
+                published: Arc::default(),
+            });
+        }
+        for setup in queues.tx {
+            let Ok(queue) = setup.attach(&env) else { unreachable!("a sink needs nothing") };
+            graph.add_tx(TxLane::new(local, (port, 0), queue, OnFull::Drop, Arc::default()));
+        }
+        ports.push(open);
+    }
+    ports
 }
 
 #[cfg(test)]

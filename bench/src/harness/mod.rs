@@ -144,11 +144,11 @@ impl Blocks {
         self.rounds.iter().filter_map(of).collect()
     }
 
-    /// Ratios `a / b` of rounds in which both count and were of `class`.
-    pub fn ratios(&self, a: usize, b: usize, class: Option<Class>) -> Vec<f64> {
+    /// Rates of `a` and `b` in the rounds in which both count and were of `class`.
+    pub fn pairs(&self, a: usize, b: usize, class: Option<Class>) -> Vec<(f64, f64)> {
         let of = |round: &Vec<Block>| {
             let (x, y) = (round[a].kept()?, round[b].kept()?);
-            (x.1 == class && y.1 == class).then(|| x.0 / y.0)
+            (x.1 == class && y.1 == class).then_some((x.0, y.0))
         };
         self.rounds.iter().filter_map(of).collect()
     }
@@ -248,7 +248,7 @@ mod tests {
         let blocks = run(4, [&[1.0, 0.94], &[1.0]]);
         assert_eq!(blocks.rates(0, None).len(), 4);
         assert_eq!(blocks.discarded(0, Discard::LowShare), 3, "every second block of a");
-        assert_eq!(blocks.ratios(0, 1, None), [3.0; 4], "only rounds with both blocks make a pair");
+        assert_eq!(blocks.pairs(0, 1, None), [(300.0, 100.0); 4], "only rounds with both blocks make a pair");
     }
 
     #[test]
@@ -279,8 +279,8 @@ mod tests {
             round_trips_ns: Vec::new(),
         };
         assert_eq!(blocks.rates(0, Some(Class::Near)), [8.0, 8.0]);
-        assert_eq!(blocks.ratios(0, 1, Some(Class::Near)), [2.0]);
-        assert_eq!(blocks.ratios(0, 1, Some(Class::Far)), [3.0]);
+        assert_eq!(blocks.pairs(0, 1, Some(Class::Near)), [(8.0, 4.0)]);
+        assert_eq!(blocks.pairs(0, 1, Some(Class::Far)), [(3.0, 1.0)]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What a run prints: one table per class of core distance, ratios under it.
+//! What a run prints: one table per class of core distance, comparisons under it.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::stats::{Ratio, Summary};
+use super::stats::{Interval, Summary};
 use super::{Blocks, Discard};
 use crate::distance::Class;
 
@@ -28,8 +28,8 @@ pub struct Section {
     pub class: Option<Class>,
     /// One row per candidate; empty if the class was not seen.
     pub rows: Vec<Row>,
-    /// The ratios asked for, where pairs exist.
-    pub ratios: Vec<Pair>,
+    /// The comparisons asked for.
+    pub comparisons: Vec<Comparison>,
 }
 
 /// One candidate's figures.
@@ -47,32 +47,37 @@ pub struct Row {
     pub class_changed: usize,
 }
 
-/// A paired ratio.
+/// What is compared, by the places of two candidates.
+#[derive(Clone, Copy, Debug)]
+pub enum Compare {
+    /// The first's rate over the second's.
+    Ratio(usize, usize),
+    /// The first's cycles per item less the second's.
+    Cost(usize, usize),
+}
+
+/// A paired comparison.
 #[derive(Debug, Serialize)]
-pub struct Pair {
-    /// Numerator.
+pub struct Comparison {
+    /// What the figure is: `ratio`, or `cost` in cycles per item.
+    pub kind: &'static str,
+    /// The first.
     pub of: String,
-    /// Denominator.
+    /// The second.
     pub to: String,
     /// The figure; `None` without a pair of kept blocks.
-    pub ratio: Option<Ratio>,
+    pub value: Option<Interval>,
 }
 
 impl Report {
-    /// The report of `blocks`, with `ratios` by candidates' places. `tsc_hz` turns rates into cycles.
-    pub fn new(
-        title: &str,
-        unit: &'static str,
-        blocks: &Blocks,
-        ratios: &[(usize, usize)],
-        tsc_hz: u64,
-    ) -> Self {
+    /// The report of `blocks`, with `compare` under each table. `tsc_hz` turns rates into cycles.
+    pub fn new(title: &str, unit: &'static str, blocks: &Blocks, compare: &[Compare], tsc_hz: u64) -> Self {
         let classes: &[Option<Class>] =
             if blocks.round_trips_ns.is_empty() { &[None] } else { &[Some(Class::Near), Some(Class::Far)] };
         Self {
             title: title.to_owned(),
             unit,
-            sections: classes.iter().map(|&c| Section::new(blocks, c, ratios, tsc_hz)).collect(),
+            sections: classes.iter().map(|&c| Section::new(blocks, c, compare, tsc_hz)).collect(),
             round_trip_ns: Summary::of(&blocks.round_trips_ns),
         }
     }
@@ -93,7 +98,7 @@ impl Report {
 }
 
 impl Section {
-    fn new(blocks: &Blocks, class: Option<Class>, ratios: &[(usize, usize)], tsc_hz: u64) -> Self {
+    fn new(blocks: &Blocks, class: Option<Class>, compare: &[Compare], tsc_hz: u64) -> Self {
         let row = |c: usize| {
             let rate = Summary::of(&blocks.rates(c, class));
             Row {
@@ -106,14 +111,10 @@ impl Section {
         };
         let rows: Vec<Row> = (0..blocks.names.len()).map(row).collect();
         if class.is_some() && rows.iter().all(|r| r.rate.is_none()) {
-            return Self { class, rows: Vec::new(), ratios: Vec::new() };
+            return Self { class, rows: Vec::new(), comparisons: Vec::new() };
         }
-        let pair = |&(a, b): &(usize, usize)| Pair {
-            of: blocks.names[a].clone(),
-            to: blocks.names[b].clone(),
-            ratio: Ratio::of(&blocks.ratios(a, b, class)),
-        };
-        Self { class, rows, ratios: ratios.iter().map(pair).collect() }
+        let comparisons = compare.iter().map(|&c| Comparison::new(blocks, class, c, tsc_hz as f64)).collect();
+        Self { class, rows, comparisons }
     }
 
     fn text(&self, unit: &str, out: &mut String) {
@@ -138,8 +139,8 @@ impl Section {
         for row in &self.rows {
             row.text(wide, out);
         }
-        for pair in &self.ratios {
-            pair.text(out);
+        for comparison in &self.comparisons {
+            comparison.text(out);
         }
     }
 }
@@ -164,16 +165,31 @@ impl Row {
     }
 }
 
-impl Pair {
+impl Comparison {
+    fn new(blocks: &Blocks, class: Option<Class>, compare: Compare, tsc_hz: f64) -> Self {
+        let (kind, a, b) = match compare {
+            Compare::Ratio(a, b) => ("ratio", a, b),
+            Compare::Cost(a, b) => ("cost", a, b),
+        };
+        let figure = |(x, y): (f64, f64)| match compare {
+            Compare::Ratio(..) => x / y,
+            Compare::Cost(..) => tsc_hz / x - tsc_hz / y,
+        };
+        let values: Vec<f64> = blocks.pairs(a, b, class).into_iter().map(figure).collect();
+        let (of, to) = (blocks.names[a].clone(), blocks.names[b].clone());
+        Self { kind, of, to, value: Interval::of(&values) }
+    }
+
     fn text(&self, out: &mut String) {
-        let Self { of, to, ratio } = self;
-        let _ = match ratio {
-            Some(r) => writeln!(
+        let Self { kind, of, to, value } = self;
+        let (sign, unit) = if *kind == "ratio" { ("/", "") } else { ("-", " cycles") };
+        let _ = match value {
+            Some(v) => writeln!(
                 out,
-                "{of} / {to} = {:.3}, 95 % interval {:.3} .. {:.3}, {} pairs",
-                r.median, r.low, r.high, r.pairs
+                "{of} {sign} {to} = {:.3}{unit}, 95 % interval {:.3} .. {:.3}, {} pairs",
+                v.median, v.low, v.high, v.pairs
             ),
-            None => writeln!(out, "{of} / {to}: no pair of kept blocks"),
+            None => writeln!(out, "{of} {sign} {to}: no pair of kept blocks"),
         };
     }
 }
@@ -197,17 +213,36 @@ mod tests {
 
     #[test]
     fn a_class_that_did_not_occur_is_said() {
-        let text = Report::new("ring", "items", &blocks(Some(Class::Near)), &[(0, 1)], 2_600_000_000).text();
+        let text = Report::new(
+            "ring",
+            "items",
+            &blocks(Some(Class::Near)),
+            &[Compare::Ratio(0, 1), Compare::Cost(0, 1)],
+            2_600_000_000,
+        )
+        .text();
         assert!(text.contains("-- far cores: not seen in this run"), "{text}");
         assert!(text.contains("ours / peer = 2.000"), "{text}");
     }
 
     #[test]
     fn one_core_reports_have_no_class_and_give_cycles() {
-        let report = Report::new("null", "packets", &blocks(None), &[(0, 1)], 2_100_000_000);
+        let report = Report::new(
+            "null",
+            "packets",
+            &blocks(None),
+            &[Compare::Ratio(0, 1), Compare::Cost(0, 1)],
+            2_100_000_000,
+        );
         assert_eq!(report.sections.len(), 1);
         assert_eq!(report.sections[0].rows[0].cycles, Some(10.0));
         assert_eq!(report.sections[0].rows[1].low_share, 1);
+        let cost = report.sections[0].comparisons[1].value.unwrap();
+        assert_eq!(
+            (cost.median, cost.pairs),
+            (2.1e9 / 200e6 - 21.0, 1),
+            "only the round in which both count"
+        );
         assert!(!report.text().contains("cores"), "{}", report.text());
     }
 }

@@ -1,4 +1,4 @@
-//! Medians, spreads, and bootstrap intervals of paired ratios.
+//! Medians, spreads, and bootstrap intervals of paired comparisons.
 
 use serde::Serialize;
 
@@ -39,12 +39,12 @@ impl Summary {
     }
 }
 
-/// Median of paired ratios and its bootstrap 95 % interval.
+/// Median of paired comparisons and its bootstrap 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Ratio {
+pub struct Interval {
     /// Pairs of neighbouring blocks.
     pub pairs: usize,
-    /// Median of the ratios.
+    /// Median of the comparisons.
     pub median: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -52,23 +52,23 @@ pub struct Ratio {
     pub high: f64,
 }
 
-impl Ratio {
-    /// Median and interval of `ratios`; `None` without pairs. The same ratios give the same interval: the resampler
-    /// is seeded by a constant.
-    pub fn of(ratios: &[f64]) -> Option<Self> {
-        let median = Summary::of(ratios)?.median;
+impl Interval {
+    /// Median and interval of `values`, one per pair; `None` without pairs. The same values give the same interval: the
+    /// resampler is seeded by a constant.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let median = Summary::of(values)?.median;
         let mut rng = SplitMix(0x5EED);
-        let mut draw = vec![0.0; ratios.len()];
+        let mut draw = vec![0.0; values.len()];
         let mut medians: Vec<f64> = (0..RESAMPLES)
             .map(|_| {
-                draw.fill_with(|| ratios[rng.below(ratios.len())]);
+                draw.fill_with(|| values[rng.below(values.len())]);
                 draw.sort_unstable_by(f64::total_cmp);
                 quantile(&draw, 0.5)
             })
             .collect();
         medians.sort_unstable_by(f64::total_cmp);
         Some(Self {
-            pairs: ratios.len(),
+            pairs: values.len(),
             median,
             low: quantile(&medians, 0.025),
             high: quantile(&medians, 0.975),
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn interval_holds_the_median_and_narrows_with_more_pairs() {
         let noisy = |n: usize| -> Vec<f64> { (0..n).map(|i| 2.0 + ((i * 7) % 10) as f64 / 100.0).collect() };
-        let (few, many) = (Ratio::of(&noisy(10)).unwrap(), Ratio::of(&noisy(200)).unwrap());
+        let (few, many) = (Interval::of(&noisy(10)).unwrap(), Interval::of(&noisy(200)).unwrap());
         assert!(few.low <= few.median && few.median <= few.high);
         assert!(many.high - many.low < few.high - few.low, "{many:?} {few:?}");
-        assert_eq!(Ratio::of(&noisy(10)), Ratio::of(&noisy(10)), "seeded");
+        assert_eq!(Interval::of(&noisy(10)), Interval::of(&noisy(10)), "seeded");
     }
 }

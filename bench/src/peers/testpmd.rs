@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::{Lines, installed};
 use crate::BenchError;
-use crate::cpu::{Core, SchedStat, parse_list};
+use crate::cpu::{self, Core, SchedStat, parse_list};
 use crate::harness::{Candidate, Reading, Share};
 
 const PEER: &str = "dpdk-testpmd";
@@ -88,10 +88,8 @@ impl Testpmd {
         self.lines.tell("stop")?;
         let items = self.accumulated()?;
         let after = self.schedstat()?;
-        let (ran, waited) = (after.ran - before.ran, after.waited - before.waited);
-        let wanted = (ran + waited).as_secs_f64();
-        let share = Share { thread: "testpmd worker", share: ran.as_secs_f64() / wanted };
-        Ok(Reading { items, seconds: wanted, shares: vec![share] })
+        let share = Share { thread: "testpmd worker", share: after.share_since(&before) };
+        Ok(Reading { items, seconds: after.wanted_since(&before).as_secs_f64(), shares: vec![share] })
     }
 
     /// RX packets of both ports in the summary that `stop` prints, once its last line is there.
@@ -127,13 +125,9 @@ impl Summary {
 
 /// The id of the EAL worker thread that may run on `core` only.
 fn worker_thread(pid: u32, core: Core) -> Option<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let mut ids = tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse::<u32>().ok());
-    ids.find(|tid| {
-        let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
-        let value =
-            |key: &str| status.lines().find_map(|l| l.strip_prefix(key)).unwrap_or("").trim().to_owned();
-        value("Name:").contains("worker") && parse_list(&value("Cpus_allowed_list:")) == [core.0]
+    cpu::find_thread(pid, |status| {
+        let value = |key| cpu::status_value(status, key).unwrap_or_default();
+        value("Name").contains("worker") && parse_list(value("Cpus_allowed_list")) == [core.0]
     })
 }
 

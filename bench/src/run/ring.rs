@@ -14,7 +14,7 @@ use super::{Output, Timing};
 use crate::BenchError;
 use crate::cpu::{self, Core};
 use crate::distance;
-use crate::harness::report::Report;
+use crate::harness::report::{Compare, Report};
 use crate::harness::{Candidate, Reading, Share};
 use crate::manifest::{Manifest, Peer};
 use crate::peers::rte_ring::{RteRing, RteRingCandidate};
@@ -61,16 +61,16 @@ pub fn run(args: &Args) -> Result<ExitCode, BenchError> {
     let mut output = Output::new("ring", manifest, json);
     for (bulk, bytes) in [(32, 8), (32, 16), (8, 8), (8, 16)] {
         let mut all = ours(args.size, (producer, consumer), bulk, bytes);
-        let mut ratios = vec![];
+        let mut compare = vec![];
         if let Ok(peer) = &peer {
             for multi in [false, true] {
-                ratios.push((usize::from(multi), all.len()));
+                compare.push(Compare::Ratio(usize::from(multi), all.len()));
                 all.push(Box::new(RteRingCandidate::new(peer, multi, bytes, bulk)));
             }
         }
         let title = format!("ring of {}, bulk {bulk}, items of {bytes} bytes", args.size);
         let blocks = timing.measure(&title, Some((producer, consumer)), &mut all)?;
-        output.add(Report::new(&title, "items", &blocks, &ratios, tsc_hz), json);
+        output.add(Report::new(&title, "items", &blocks, &compare, tsc_hz), json);
     }
     output.finish(json);
     Ok(ExitCode::SUCCESS)
