@@ -91,15 +91,16 @@ impl Batch {
             return 0;
         }
         let (off, flags) = (layout.headroom(), meta.flags.without(Flags::CHAIN));
-        let (rows, had) = (&mut self.rows[self.len..], self.len);
-        let want = want.min(rows.len());
-        let at = &mut self.len;
-        self.local.take_lines(pool, want, |lines| {
-            for (row, &line) in rows[*at - had..].iter_mut().zip(lines) {
-                let Some(slot) = Slot::from_line(line) else { break };
-                row.write(Row { slot, off, len, flags, port: meta.port, hash: meta.hash });
-                *at += 1;
+        let Some(slot) = Slot::from_line(1) else { return 0 };
+        let like = Row { slot, off, len, flags, port: meta.port, hash: meta.hash }.into_words();
+        let had = self.len;
+        self.local.take_lines(pool, want.min(BURST - had), |lines| {
+            for (row, &line) in self.rows[self.len..].iter_mut().zip(lines) {
+                // SAFETY: the words of `like` with another buffer; lines of a pool are never 0, as line 0 lies in the
+                // granule that no arena covers.
+                unsafe { row.as_mut_ptr().cast::<[u32; 4]>().write([line, like[1], like[2], like[3]]) };
             }
+            self.len += lines.len();
         });
         self.len - had
     }
@@ -144,13 +145,16 @@ impl Batch {
     #[inline]
     pub fn bytes_from(&self, from: usize) -> u64 {
         let rows = self.rows().get(from..).unwrap_or_default();
-        let (mut sum, mut flags) = (0u32, 0u16);
+        // Whole rows at a time, as the vector units like them; only two of the words mean something.
+        let (mut sum, mut any) = ([0u32; 4], [0u32; 4]);
         for r in rows {
-            sum += u32::from(r.len);
-            flags |= r.flags.0;
+            for ((s, a), w) in sum.iter_mut().zip(&mut any).zip(r.words()) {
+                *s += w >> 16;
+                *a |= w;
+            }
         }
-        if !Flags(flags).has(Flags::CHAIN) {
-            return sum.into();
+        if !Flags(any[Row::FLAGS_WORD] as u16).has(Flags::CHAIN) {
+            return sum[Row::LEN_WORD].into();
         }
         rows.iter()
             .map(|r| {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hw::Iova;
+use hw::{Iova, LINE};
 
 use crate::pool::MAX_POOLS;
 use crate::row::Row;
@@ -298,6 +298,25 @@ impl Local {
             next = Slot::from_line(self.ext(&slot).next);
             self.put(slot);
         }
+    }
+
+    /// Brings closer, to be read, the first bytes that a device writes into a buffer.
+    #[inline]
+    pub fn prefetch(&self, slot: &Slot) {
+        let at = slot.line() as usize * LINE + usize::from(self.layout().headroom());
+        hw::prefetch_read(self.base().as_ptr().wrapping_add(at));
+    }
+
+    /// Brings closer what is kept beside a buffer.
+    #[inline]
+    pub fn prefetch_ext(&self, slot: &Slot) {
+        hw::prefetch_read(self.0.memory.pool_of(slot.line()).ext(slot.line()));
+    }
+
+    /// Where a device finds the bytes it may fill of a buffer.
+    #[inline]
+    pub fn fill_iova(&self, slot: &Slot) -> Iova {
+        self.iova(slot.line() as usize * LINE + usize::from(self.layout().headroom()))
     }
 
     /// What is kept beside a buffer, of which `slot` is the owner.

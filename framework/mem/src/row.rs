@@ -103,6 +103,22 @@ pub(crate) struct Row {
     pub hash: u32,
 }
 impl Row {
+    /// The word whose upper half is the length, and the one whose lower half is the flags.
+    pub const LEN_WORD: usize = 1;
+    pub const FLAGS_WORD: usize = 2;
+
+    /// The row's memory, for code that handles whole rows.
+    #[inline]
+    pub const fn words(&self) -> [u32; 4] {
+        // SAFETY: 16 bytes of plain integers without padding.
+        unsafe { core::mem::transmute_copy(self) }
+    }
+    /// As [`Row::words`]; the buffer's ownership goes with them.
+    #[inline]
+    pub const fn into_words(self) -> [u32; 4] {
+        // SAFETY: as `words`.
+        unsafe { core::mem::transmute(self) }
+    }
     /// Changes what is known. Whether it is a chain stays as it is.
     #[inline]
     pub const fn set_flags(&mut self, flags: Flags) {
@@ -110,6 +126,8 @@ impl Row {
         self.flags = Flags(flags.without(Flags::CHAIN).0 | chain);
     }
 }
+#[cfg(target_endian = "big")]
+compile_error!("rows are handled as little-endian words");
 const _: () = assert!(size_of::<Row>() == 16 && size_of::<Option<Slot>>() == 4);
 
 /// A packet on its way into a transmit ring. Owned: give it back with `Err`, or take its slots.

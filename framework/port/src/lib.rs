@@ -263,6 +263,9 @@ pub struct Link {
 /// What a device counted by itself. `None` is unknown, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
+    /// Good frames for this port that came in, whatever became of them behind the filters. What is neither delivered nor
+    /// missed was lost inside the device, or waits there.
+    pub rx_good: Option<u64>,
     /// Frames it put into receive queues of ours.
     pub rx_delivered: Option<u64>,
     /// Frames it sent out.

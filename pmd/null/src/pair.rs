@@ -146,6 +146,7 @@ impl OpenPort for PairPort {
 
     fn device_counts(&mut self) -> DeviceCounts {
         DeviceCounts {
+            rx_good: None,
             rx_delivered: Counts::sum(&self.counts, |c| &c.rx),
             tx_sent: Counts::sum(&self.counts, |c| &c.tx),
             rx_missed: Some(self.wire_in().missed.load(Ordering::Relaxed) - self.missed_before),

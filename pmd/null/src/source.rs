@@ -79,6 +79,7 @@ impl OpenPort for SourcePort {
 
     fn device_counts(&mut self) -> DeviceCounts {
         DeviceCounts {
+            rx_good: None,
             rx_delivered: Counts::sum(&self.counts, |c| &c.rx),
             tx_sent: Counts::sum(&self.counts, |c| &c.tx),
             rx_missed: Some(0),
