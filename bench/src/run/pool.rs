@@ -75,12 +75,12 @@ fn candidates(local: &Local, pool: PoolId, cores: (Core, Core)) -> Vec<Box<dyn C
     ]
 }
 
-/// Takes a bulk and gives it back: all in the worker's magazines.
+/// Takes a bulk and gives it back, as rings do: all in the worker's magazines.
 #[inline]
 pub fn bulk(local: &Local, pool: PoolId) -> u64 {
-    let slots = local.take_bulk(pool, BULK);
-    let n = slots.len();
-    local.put_bulk(std::hint::black_box(slots));
+    let mut ring = [const { None }; BULK];
+    let n = local.take_into(pool, &mut ring);
+    local.put_all(std::hint::black_box(&mut ring));
     n as u64
 }
 

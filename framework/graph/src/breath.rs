@@ -234,8 +234,9 @@ impl Out {
         let n = e.inbox.len();
         e.meter.calls += 1;
         e.meter.packets += n as u64;
-        let mut to = [0; BURST];
-        let call = Call { to: &mut to, made: &mut e.made, meter: &mut e.meter, now: self.now };
+        let (mut to, mut mixed) = ([0; BURST], false);
+        let call =
+            Call { to: &mut to, mixed: &mut mixed, made: &mut e.made, meter: &mut e.meter, now: self.now };
         if self.sample {
             let start = hw::cycles();
             e.stage.run(&mut e.inbox, call);
@@ -247,7 +248,7 @@ impl Out {
         }
         // A stage may only have taken packets out, to consume or park them.
         let n = e.inbox.len();
-        if to[..n].iter().all(|&x| x == to[0]) {
+        if !mixed || to[..n].iter().all(|&x| x == to[0]) {
             if n > 0 {
                 self.deliver(&mut e.inbox, e.edges[usize::from(to[0])], tail, next, &mut e.meter);
             }
