@@ -90,7 +90,11 @@ struct Bench {
 ///
 /// # Errors
 /// What kept it from starting.
-pub fn run(options: &Options, stop: &AtomicBool, mut progress: impl FnMut(&Report)) -> Result<Report, DemoError> {
+pub fn run(
+    options: &Options,
+    stop: &AtomicBool,
+    mut progress: impl FnMut(&Report),
+) -> Result<Report, DemoError> {
     let (worker_cores, device_core) = cores(options);
     let node = options.node.or_else(|| worker_cores.first().copied().and_then(topology::node_of_core));
     let window = Window::reserve(Window::LEN)?;
@@ -146,7 +150,10 @@ fn plan(i: u16, core: usize) -> WorkerPlan {
         on_full: OnFull::Wait,
         stages: 1,
         graph: Box::new(move |local| {
-            let stage = |e: &dyn std::fmt::Display| GraphError::Stage { stage: SWITCH.into(), problem: e.to_string() };
+            let stage = |e: &dyn std::fmt::Display| GraphError::Stage {
+                stage: SWITCH.into(),
+                problem: e.to_string(),
+            };
             let node = topology::node_of_core(core);
             let pool = local.memory().pool_on(node).ok_or_else(|| stage(&port::PortError::NoPool))?.id();
             let seed = RandomState::new().hash_one(i);
@@ -166,7 +173,8 @@ impl Bench {
         node: Option<hw::Node>,
         core: Option<usize>,
     ) -> Result<Self, DemoError> {
-        let patterns: Vec<_> = (0..PORTS as u8).map(|side| Pattern::new(side, options.frames, options.flows)).collect();
+        let patterns: Vec<_> =
+            (0..PORTS as u8).map(|side| Pattern::new(side, options.frames, options.flows)).collect();
         let running = Arc::new(AtomicBool::new(false));
         let counts: Vec<Arc<Counts>> = (0..PORTS).map(|_| Arc::default()).collect();
         let (mut devices, mut engines): (Vec<_>, Vec<Engine<Tester>>) = (Vec::new(), Vec::new());
@@ -215,6 +223,9 @@ impl Bench {
 impl Counts {
     /// Frames that came out at the end, in whatever state.
     pub fn arrived(&self) -> u64 {
-        [&self.verified, &self.reordered, &self.duplicated, &self.changed].map(|c| c.load(Ordering::Relaxed)).iter().sum()
+        [&self.verified, &self.reordered, &self.duplicated, &self.changed]
+            .map(|c| c.load(Ordering::Relaxed))
+            .iter()
+            .sum()
     }
 }

@@ -145,7 +145,13 @@ impl Show {
     }
 
     /// The whole run, which took `ran`.
-    pub fn finish(mut self, mut status: Status, counts: &[Arc<Counts>], devices: &[Device], ran: Duration) -> Report {
+    pub fn finish(
+        mut self,
+        mut status: Status,
+        counts: &[Arc<Counts>],
+        devices: &[Device],
+        ran: Duration,
+    ) -> Report {
         status.elapsed_s = ran.as_secs_f64();
         self.last = Moment::new(&status, devices);
         self.since(&Moment::default(), status, counts)
@@ -197,7 +203,8 @@ impl Report {
     /// The line of one second.
     pub fn line(&self) -> String {
         let d = &self.demo;
-        let mut s = format!("{:5.1} s  {:6.2} M packets/s", self.status.elapsed_s, d.packets_per_second / 1e6);
+        let mut s =
+            format!("{:5.1} s  {:6.2} M packets/s", self.status.elapsed_s, d.packets_per_second / 1e6);
         if let Some(useful) = d.cycles.useful {
             let _ = write!(s, "   {useful:4.0} cycles/packet");
             if let Some(stage) = d.cycles.stage {
@@ -207,14 +214,16 @@ impl Report {
         let _ = write!(s, "   idle {:2.0} %", d.cycles.idle_share * 100.0);
         let _ = write!(s, "   drops {}", self.drops());
         if let Some(l) = &d.pcie {
-            let _ = write!(s, "   {} up {:.0} % down {:.0} %", l.link, l.upstream * 100.0, l.downstream * 100.0);
+            let _ =
+                write!(s, "   {} up {:.0} % down {:.0} %", l.link, l.upstream * 100.0, l.downstream * 100.0);
         }
         s
     }
 
     fn drops(&self) -> u64 {
         let missed: u64 = self.status.ports.iter().filter_map(|p| p.device.rx_missed).sum();
-        let at_rx: u64 = self.status.ports.iter().flat_map(|p| &p.queues).flat_map(|q| q.rx.drops.values()).sum();
+        let at_rx: u64 =
+            self.status.ports.iter().flat_map(|p| &p.queues).flat_map(|q| q.rx.drops.values()).sum();
         self.status.conservation.dropped + missed + at_rx
     }
 }
@@ -251,7 +260,12 @@ impl fmt::Display for Report {
         for w in &s.workers {
             if let Some(cpp) = w.cycles_per_packet {
                 let text = cycles_text(&cpp, d.cycles.stage);
-                writeln!(f, "worker {}: {text}; idle {:.0} % of the time", w.id, d.cycles.idle_share * 100.0)?;
+                writeln!(
+                    f,
+                    "worker {}: {text}; idle {:.0} % of the time",
+                    w.id,
+                    d.cycles.idle_share * 100.0
+                )?;
             }
         }
         if let Some(l) = &d.pcie {
@@ -268,7 +282,14 @@ impl fmt::Display for Report {
         writeln!(f, "{:<8}{:>18}{:>18}{:>12}   drops by reason", "port", "received", "sent", "drops")?;
         for p in &s.ports {
             let total: u64 = p.drops.values().sum::<u64>() + p.device.rx_missed.unwrap_or(0);
-            write!(f, "{:<8}{:>18}{:>18}{:>12}   ", p.name, Apart(p.rx.packets), Apart(p.tx.packets), Apart(total))?;
+            write!(
+                f,
+                "{:<8}{:>18}{:>18}{:>12}   ",
+                p.name,
+                Apart(p.rx.packets),
+                Apart(p.tx.packets),
+                Apart(total)
+            )?;
             let missed = p.device.rx_missed.filter(|&n| n > 0).map(|n| ("missed by the device", n));
             let mut all = p.drops.iter().map(|(r, n)| (*r, *n)).chain(missed).peekable();
             if all.peek().is_none() {

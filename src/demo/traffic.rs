@@ -56,7 +56,9 @@ impl FromStr for Frames {
         if s == "imix" {
             return Ok(Self::Imix);
         }
-        let why = || format!("use {} to {} bytes (with the 4 of the check sequence), or imix", Self::LEAST, Self::MOST);
+        let why = || {
+            format!("use {} to {} bytes (with the 4 of the check sequence), or imix", Self::LEAST, Self::MOST)
+        };
         let n: usize = s.parse().map_err(|_| why())?;
         if (Self::LEAST..=Self::MOST).contains(&n) { Ok(Self::Fixed(n)) } else { Err(why()) }
     }
@@ -203,7 +205,12 @@ pub struct Tester {
 
 impl Tester {
     /// Sends while `running`; counts into `counts`.
-    pub fn new(sends: &Arc<Pattern>, expects: &Arc<Pattern>, running: &Arc<AtomicBool>, counts: &Arc<Counts>) -> Self {
+    pub fn new(
+        sends: &Arc<Pattern>,
+        expects: &Arc<Pattern>,
+        running: &Arc<AtomicBool>,
+        counts: &Arc<Counts>,
+    ) -> Self {
         Self {
             sends: Arc::clone(sends),
             expects: Arc::clone(expects),

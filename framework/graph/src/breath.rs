@@ -1,5 +1,6 @@
 //! One round of a worker: pull, work, push, reap.
 
+use core::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -7,7 +8,7 @@ use mem::{BURST, Batch, Local};
 use meter::{DropReason, Published, StageMeter};
 
 use crate::stage::Call;
-use crate::{Entry, RxLane, To, TxLane};
+use crate::{Entry, RxLane, Stage, To, TxLane};
 
 /// What one breath did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,6 +139,12 @@ impl Graph {
     ) -> impl Iterator<Item = (&str, &'static str, &StageMeter, Vec<(&'static str, u64)>)> {
         self.nodes.iter().map(|e| (&*e.name, e.stage.kind(), &e.meter, e.stage.notes()))
     }
+    /// Stage `name`, to be changed between two breaths; `None` if there is none of that name, or it is no `S`.
+    pub fn stage_mut<S: Stage + 'static>(&mut self, name: &str) -> Option<&mut S> {
+        let entry = self.nodes.iter_mut().find(|e| &*e.name == name)?;
+        let stage: &mut dyn Any = &mut *entry.stage;
+        stage.downcast_mut()
+    }
     /// Names a place for each stage's counts, and one, called `edge`, for edges that start at no stage.
     pub fn publish_stages(
         &mut self,
@@ -227,8 +234,9 @@ impl Out {
         let n = e.inbox.len();
         e.meter.calls += 1;
         e.meter.packets += n as u64;
-        let mut to = [0; BURST];
-        let call = Call { to: &mut to, made: &mut e.made, meter: &mut e.meter, now: self.now };
+        let (mut to, mut mixed) = ([0; BURST], false);
+        let call =
+            Call { to: &mut to, mixed: &mut mixed, made: &mut e.made, meter: &mut e.meter, now: self.now };
         if self.sample {
             let start = hw::cycles();
             e.stage.run(&mut e.inbox, call);
@@ -240,7 +248,7 @@ impl Out {
         }
         // A stage may only have taken packets out, to consume or park them.
         let n = e.inbox.len();
-        if to[..n].iter().all(|&x| x == to[0]) {
+        if !mixed || to[..n].iter().all(|&x| x == to[0]) {
             if n > 0 {
                 self.deliver(&mut e.inbox, e.edges[usize::from(to[0])], tail, next, &mut e.meter);
             }

@@ -1,6 +1,7 @@
 //! A worker's way to the pools: two magazines per pool (Bonwick and Adams, "Magazines and Vmem", 2001).
 
 use core::cell::{Cell, UnsafeCell};
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,18 +70,41 @@ impl Cache {
     }
 
     #[inline]
-    fn put(&mut self, pool: &Pool, mut lines: &[u32]) {
-        self.hits += lines.len() as u64;
-        while !lines.is_empty() {
+    fn put<T>(&mut self, pool: &Pool, mut items: &[T], line: impl Fn(&T) -> u32) {
+        self.hits += items.len() as u64;
+        while !items.is_empty() {
             if self.loaded.len == Magazine::SIZE {
                 self.unload(pool);
             }
-            let n = lines.len().min(Magazine::SIZE - self.loaded.len);
-            let (now, later) = lines.split_at(n);
             let len = self.loaded.len;
-            self.loaded.lines[len..len + n].copy_from_slice(now);
-            self.loaded.len = len + n;
-            lines = later;
+            let (now, later) = items.split_at(items.len().min(Magazine::SIZE - len));
+            for (to, item) in self.loaded.lines[len..len + now.len()].iter_mut().zip(now) {
+                *to = line(item);
+            }
+            self.loaded.len = len + now.len();
+            items = later;
+        }
+    }
+
+    /// As `put`, for places that may be empty and that are emptied.
+    #[inline]
+    fn put_some(&mut self, pool: &Pool, mut slots: &mut [Option<Slot>]) {
+        while !slots.is_empty() {
+            if self.loaded.len == Magazine::SIZE {
+                self.unload(pool);
+            }
+            let n = slots.len().min(Magazine::SIZE - self.loaded.len);
+            let (now, later) = slots.split_at_mut(n);
+            let mut len = self.loaded.len;
+            for slot in now {
+                let line = slot.take().map_or(0, |s| s.line());
+                // `len` stays below the size: there is room for all of `now`, empty or not.
+                self.loaded.lines[len % Magazine::SIZE] = line;
+                len += usize::from(line != 0);
+            }
+            self.hits += (len - self.loaded.len) as u64;
+            self.loaded.len = len;
+            slots = later;
         }
     }
 
@@ -116,18 +140,26 @@ fn give(pool: &Pool, magazine: Box<Magazine>) {
 /// Slots just taken; those not used go back when it is dropped.
 pub struct Slots<'l> {
     local: &'l Local,
-    lines: [u32; Magazine::SIZE],
+    slots: [MaybeUninit<Slot>; Magazine::SIZE],
     at: usize,
     len: usize,
+}
+
+impl Slots<'_> {
+    #[inline]
+    fn rest(&self) -> &[Slot] {
+        // SAFETY: the first `len` are initialised; those before `at` were given out.
+        unsafe { self.slots.get_unchecked(self.at..self.len).assume_init_ref() }
+    }
 }
 
 impl Iterator for Slots<'_> {
     type Item = Slot;
     #[inline]
     fn next(&mut self) -> Option<Slot> {
-        let line = *self.lines[..self.len].get(self.at)?;
+        let slot = self.rest().first()?.alias();
         self.at += 1;
-        Slot::from_line(line)
+        Some(slot)
     }
     fn size_hint(&self) -> (usize, Option<usize>) {
         let n = self.len - self.at;
@@ -139,7 +171,7 @@ impl Drop for Slots<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.at < self.len {
-            self.local.put_lines(&self.lines[self.at..self.len]);
+            self.local.put_rows(self.rest(), Slot::line);
         }
     }
 }
@@ -213,9 +245,13 @@ impl Local {
     /// Takes up to `want` buffers of `pool`, at most 64; fewer only when the pool has no more.
     #[inline]
     pub fn take_bulk(&self, pool: PoolId, want: usize) -> Slots<'_> {
-        let mut s = Slots { local: self, lines: [0; Magazine::SIZE], at: 0, len: 0 };
+        let slots = [const { MaybeUninit::uninit() }; Magazine::SIZE];
+        let mut s = Slots { local: self, slots, at: 0, len: 0 };
         self.take_lines(pool, want.min(Magazine::SIZE), |lines| {
-            s.lines[s.len..s.len + lines.len()].copy_from_slice(lines);
+            for (slot, &line) in s.slots[s.len..s.len + lines.len()].iter_mut().zip(lines) {
+                // SAFETY: magazines hold lines of slots, and a slot's line is never 0.
+                slot.write(unsafe { Slot::from_line_unchecked(line) });
+            }
             s.len += lines.len();
         });
         s
@@ -240,46 +276,82 @@ impl Local {
     /// Takes one buffer.
     #[inline]
     pub fn take(&self, pool: PoolId) -> Option<Slot> {
-        self.take_bulk(pool, 1).next()
+        let mut one = None;
+        self.take_lines(pool, 1, |lines| one = lines.first().and_then(|&l| Slot::from_line(l)));
+        one
     }
 
     /// Gives one buffer back, of whatever pool.
     #[inline]
     pub fn put(&self, slot: Slot) {
-        self.put_lines(&[slot.line()]);
+        self.put_rows(&[slot], Slot::line);
     }
 
     /// Gives many buffers back.
     #[inline]
     pub fn put_bulk(&self, slots: impl IntoIterator<Item = Slot>) {
-        let mut lines = [0; Magazine::SIZE];
+        let mut some = [const { MaybeUninit::<Slot>::uninit() }; Magazine::SIZE];
         let mut n = 0;
-        for slot in slots {
-            lines[n] = slot.line();
-            n += 1;
-            if n == lines.len() {
-                self.put_lines(&lines);
+        let mut slots = slots.into_iter();
+        loop {
+            let next = slots.next();
+            let ended = next.is_none();
+            if let Some(slot) = next {
+                some[n].write(slot);
+                n += 1;
+            }
+            if ended || n == some.len() {
+                // SAFETY: the first `n` are initialised, and move here.
+                self.put_rows(unsafe { some[..n].assume_init_ref() }, Slot::line);
                 n = 0;
             }
+            if ended {
+                return;
+            }
         }
-        self.put_lines(&lines[..n]);
     }
 
+    /// Takes buffers into the places of `out`, which must be empty, from the first on: a part of a ring, say. Returns
+    /// how many; fewer only when the pool has no more.
     #[inline]
-    pub(crate) fn put_lines(&self, mut lines: &[u32]) {
-        while let Some(&line) = lines.first() {
-            let pool = self.0.memory.pool_of(line);
+    pub fn take_into(&self, pool: PoolId, out: &mut [Option<Slot>]) -> usize {
+        let mut n = 0;
+        self.take_lines(pool, out.len(), |lines| {
+            for (to, &line) in out[n..n + lines.len()].iter_mut().zip(lines) {
+                debug_assert!(to.is_none(), "a slot that is written over is a buffer lost");
+                *to = Slot::from_line(line);
+            }
+            n += lines.len();
+        });
+        n
+    }
+
+    /// Gives back the buffers of a part of a ring, and empties it. Places without a buffer are passed over.
+    #[inline]
+    pub fn put_all(&self, slots: &mut [Option<Slot>]) {
+        match self.0.memory.only_pool() {
+            Some(pool) => self.with(pool, |c| c.put_some(pool, slots)),
+            None => self.put_bulk(slots.iter_mut().filter_map(Option::take)),
+        }
+    }
+
+    /// Gives buffers back whose lines `line` reads.
+    #[inline]
+    pub(crate) fn put_rows<T>(&self, items: &[T], line: impl Fn(&T) -> u32 + Copy) {
+        match self.0.memory.only_pool() {
+            Some(pool) => self.with(pool, |c| c.put(pool, items, line)),
+            None => self.put_mixed(items, line),
+        }
+    }
+
+    fn put_mixed<T>(&self, mut items: &[T], line: impl Fn(&T) -> u32 + Copy) {
+        while let Some(head) = items.first() {
+            let pool = self.0.memory.pool_of(line(head));
             let (first, span) = (pool.first, pool.span());
-            // Nearly always all of one pool: a loop without a branch says so.
-            let same = lines.iter().all(|l| l.wrapping_sub(first) < span);
-            let run = if same {
-                lines.len()
-            } else {
-                lines.iter().take_while(|l| l.wrapping_sub(first) < span).count()
-            };
-            let (now, later) = lines.split_at(run);
-            self.with(pool, |c| c.put(pool, now));
-            lines = later;
+            let run = items.iter().take_while(|i| line(i).wrapping_sub(first) < span).count();
+            let (now, later) = items.split_at(run);
+            self.with(pool, |c| c.put(pool, now, line));
+            items = later;
         }
     }
 

@@ -23,6 +23,13 @@ impl Slot {
             None => None,
         }
     }
+    /// # Safety
+    /// `line` is not 0.
+    #[inline]
+    pub(crate) const unsafe fn from_line_unchecked(line: u32) -> Self {
+        // SAFETY: by the caller.
+        Self(unsafe { NonZeroU32::new_unchecked(line) })
+    }
     #[inline]
     pub(crate) const fn line(&self) -> u32 {
         self.0.get()
@@ -103,9 +110,8 @@ pub(crate) struct Row {
     pub hash: u32,
 }
 impl Row {
-    /// The word whose upper half is the length, and the one whose lower half is the flags.
+    /// The word whose upper half is the length.
     pub const LEN_WORD: usize = 1;
-    pub const FLAGS_WORD: usize = 2;
 
     /// The row's memory, for code that handles whole rows.
     #[inline]

@@ -371,3 +371,22 @@ fn parcels_carry_packets_and_chains_to_another_worker() {
     });
     assert_eq!(memory.depot(), BUFFERS);
 }
+
+#[test]
+fn parts_of_a_ring_are_filled_and_emptied_and_holes_are_passed_over() {
+    let (memory, pool) = memory();
+    for pools in 1..=2 {
+        let local = Local::new(&memory);
+        let mut ring = [const { None }; 100];
+        assert_eq!(local.take_into(pool, &mut ring[..70]), 70);
+        local.put(ring[33].take().unwrap());
+        assert_eq!(census(&memory, &local), memory.capacity() - 69);
+        local.put_all(&mut ring);
+        assert!(ring.iter().all(Option::is_none));
+        assert_eq!(census(&memory, &local), memory.capacity());
+        drop(local);
+        if pools == 1 {
+            memory.add_pool(64, None, Pages::Any).unwrap();
+        }
+    }
+}

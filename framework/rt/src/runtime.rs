@@ -228,7 +228,14 @@ impl Runtime {
         })?;
         match started.recv() {
             Ok(Ok(())) => {
-                self.workers.push(WorkerEntry { id, core: plan.core, rx: plan.rx, thread: Some(thread), mailbox, abort });
+                self.workers.push(WorkerEntry {
+                    id,
+                    core: plan.core,
+                    rx: plan.rx,
+                    thread: Some(thread),
+                    mailbox,
+                    abort,
+                });
                 Ok(())
             }
             Ok(Err(Failed { error, back })) => {

@@ -1,2 +1,106 @@
 //! The stages in the box.
+//!
+//! - [`Forward`]: every packet to its port's partner. [`MacSwap`]: the same, with its addresses swapped.
+//! - [`L2Switch`]: a learning bridge.
+//! - [`Count`], [`Tee`], [`Drop`]: look at packets, copy them, end them.
+//!
+//! Life of a stage:
+//! 1. `new` checks what it is told; whatever cannot be is a [`StageError`].
+//! 2. It is added to a [`graph::GraphBuilder`]. Exits that end packets have a reason already, `out` of stages that choose a
+//!    port leads to the port that they marked; other exits have to be joined.
+//! 3. The graph calls it with batches, and about every millisecond with the time.
+//! 4. Between two breaths it can be reached ([`graph::Graph::stage_mut`]) and changed.
+//!
+//! | stage | exits |
+//! |---|---|
+//! | [`Forward`] | `out` (marked), `no_route` |
+//! | [`MacSwap`] | `out` (marked), `no_route`, `too_short` |
+//! | [`L2Switch`] | `out` (marked), `filtered`, `reserved` (filtered), `table_full`, `too_short` |
+//! | [`Count`] | `out` |
+//! | [`Tee`] | `out`, `copy` |
+//! | [`Drop`] | one per drop reason |
+//!
+//! Limits: frames are Ethernet; VLAN tags are not looked at; a bridge has at most 64 ports and one table for all VLANs.
 #![forbid(unsafe_code)]
+
+mod count;
+mod discard;
+mod forward;
+mod l2switch;
+mod macswap;
+mod ports;
+mod tee;
+
+pub use count::{Count, CountExit, Counts};
+pub use discard::{Drop, DropExit};
+pub use forward::{Forward, ForwardExit};
+pub use l2switch::{L2Switch, L2SwitchConfig, L2SwitchExit, TableFull};
+pub use macswap::{MacSwap, MacSwapExit};
+pub use ports::PortMap;
+pub use tee::{Tee, TeeExit};
+
+/// What a stage cannot be told. Setup only.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StageError {
+    /// A port has two partners.
+    #[error("port {port} is to send to port {first} and to port {second}: name each port once")]
+    TwoPartners {
+        /// The port.
+        port: u16,
+        /// One partner.
+        first: u16,
+        /// The other.
+        second: u16,
+    },
+    /// A bridge of too many ports.
+    #[error("a bridge of {asked} ports: use at most {most}")]
+    TooManyPorts {
+        /// Ports asked for.
+        asked: usize,
+        /// Most there may be.
+        most: usize,
+    },
+    /// A port named twice.
+    #[error("port {0} is named twice: name each port once")]
+    PortTwice(u16),
+    /// A port that is isolated and not one of the bridge's.
+    #[error(
+        "port {0} is to be isolated and is not a port of the bridge: add it to the ports, or leave it out"
+    )]
+    NotOfTheBridge(u16),
+    /// A table that cannot be.
+    #[error("a table of {asked} stations: use 1 to {most}")]
+    Table {
+        /// Stations asked for.
+        asked: usize,
+        /// Most there may be.
+        most: usize,
+    },
+    /// An ageing time that cannot be told.
+    #[error(
+        "stations forgotten after {0:?}: use at least a microsecond; 300 s is usual, 10 s the least that IEEE 802.1Q names"
+    )]
+    Ageing(core::time::Duration),
+}
+
+/// An exit enum: its variants in the order of their numbers, each with name and end.
+macro_rules! exits {
+    ($(#[$doc:meta])* $name:ident { $($(#[$d:meta])* $variant:ident = $label:literal => $leads:expr,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$d])* $variant,)* }
+        impl From<$name> for u8 {
+            #[inline(always)]
+            fn from(exit: $name) -> Self {
+                exit as Self
+            }
+        }
+        impl graph::Exit for $name {
+            const EXITS: &'static [graph::ExitInfo] =
+                &[$(graph::ExitInfo { name: $label, leads: $leads },)*];
+        }
+    };
+}
+use exits;

@@ -1,0 +1,157 @@
+//! When a station is forgotten.
+
+use core::time::Duration;
+
+use super::stations::{Place, Stations};
+use crate::StageError;
+
+/// Units of time after which a station is forgotten; stamps count them modulo 256.
+const AGE: u64 = 64;
+/// Units in which every bucket becomes due once.
+const ROUND: usize = 8;
+/// Buckets that one tick looks at.
+const SLICE: usize = 64;
+
+/// A clock in 64ths of the ageing time, and a hand that goes round the table.
+#[derive(Clone)]
+pub(super) struct Ageing {
+    unit: u64,
+    next: u64,
+    now: u8,
+    /// The bucket to look at first, and how many the hand is behind.
+    hand: usize,
+    due: usize,
+}
+
+impl Ageing {
+    /// For stations that may be silent for `time`, with time stamps at `hz`.
+    pub fn new(time: Duration, hz: u64) -> Result<Self, StageError> {
+        let ticks = time.as_nanos().saturating_mul(hz.into()) / 1_000_000_000;
+        let unit = u64::try_from(ticks.div_ceil(AGE.into())).ok();
+        let unit = unit.filter(|&u| u > 0 && time >= Duration::from_micros(1));
+        Ok(Self { unit: unit.ok_or(StageError::Ageing(time))?, next: 0, now: 0, hand: 0, due: 0 })
+    }
+
+    /// The stamp for what is heard now.
+    #[inline(always)]
+    pub const fn stamp(&self) -> u8 {
+        self.now
+    }
+    /// Whether a station is not to be forgotten yet.
+    #[inline(always)]
+    pub const fn fresh(&self, place: Place) -> bool {
+        self.now.wrapping_sub(place.seen) as u64 <= AGE
+    }
+
+    /// Goes on to `now`, never back. Returns how many stations were forgotten.
+    #[inline(always)]
+    pub fn advance(&mut self, now: u64, stations: &mut Stations) -> u64 {
+        if now < self.next { 0 } else { self.next_unit(now, stations) }
+    }
+
+    #[cold]
+    fn next_unit(&mut self, now: u64, stations: &mut Stations) -> u64 {
+        let units = (now - self.next) / self.unit + 1;
+        self.next = self.next.saturating_add(units.saturating_mul(self.unit));
+        self.now = self.now.wrapping_add(units as u8);
+        let all = stations.buckets();
+        if units > AGE {
+            self.due = 0;
+            return stations.sweep(0, all, |_| false);
+        }
+        self.due += all.div_ceil(ROUND) * units as usize;
+        // A stamp must go before the clock has been round: after 256 units. Without ticks the hand is moved from here.
+        if self.due > all * AGE as usize / ROUND { self.sweep(all, stations) } else { 0 }
+    }
+
+    /// Moves the hand on by one slice, if it is behind. Returns how many stations were forgotten.
+    pub fn tick(&mut self, stations: &mut Stations) -> u64 {
+        self.sweep(self.due.min(SLICE).min(stations.buckets()), stations)
+    }
+
+    fn sweep(&mut self, n: usize, stations: &mut Stations) -> u64 {
+        let all = stations.buckets();
+        let gone = stations.sweep(self.hand, n, |p| self.fresh(p));
+        self.hand = (self.hand + n) % all;
+        self.due = if n == all { 0 } else { self.due - n };
+        gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::l2switch::stations::Learned;
+
+    /// 64 ticks of ageing: a unit is one tick.
+    fn ageing() -> Ageing {
+        Ageing::new(Duration::from_secs(64), 1).unwrap()
+    }
+    fn learn(stations: &mut Stations, a: &Ageing, address: u64) -> Learned {
+        stations.learn(address, stations.hash(address), Place { port: 0, seen: a.stamp() })
+    }
+
+    #[test]
+    fn never_early_and_at_most_one_unit_late_whether_ticks_come_or_not() {
+        for ticks in [0, 1, 9] {
+            let mut s = Stations::new(1000, 3);
+            let mut a = ageing();
+            a.advance(1000, &mut s);
+            learn(&mut s, &a, 0x0200_0000_0001);
+            for now in 1001..2000 {
+                a.advance(now, &mut s);
+                (0..ticks).for_each(|_| {
+                    a.tick(&mut s);
+                });
+                let place = s.find(0x0200_0000_0001, s.hash(0x0200_0000_0001)).filter(|&p| a.fresh(p));
+                assert_eq!(place.is_some(), now <= 1064, "{ticks} ticks a unit, at {now}");
+            }
+            assert_eq!(s.len(), 0, "{ticks} ticks a unit");
+        }
+    }
+
+    #[test]
+    fn a_tick_looks_at_a_slice_only() {
+        let mut s = Stations::new(40_000, 3);
+        let mut a = ageing();
+        a.advance(1000, &mut s);
+        let some = if cfg!(miri) { 500 } else { 20_000 };
+        for n in 0..some {
+            learn(&mut s, &a, 0x0200_0000_0000 + n);
+        }
+        // Ticks enough for every bucket to be looked at before the next unit.
+        let ticks = s.buckets() / ROUND / SLICE;
+        let mut gone = 0;
+        for now in 1001..=1072 {
+            assert_eq!(a.advance(now, &mut s), 0);
+            assert!(now > 1065 || gone == 0, "{gone} too early");
+            for _ in 0..ticks {
+                let n = a.tick(&mut s);
+                assert!(n <= 7 * SLICE as u64, "{n} at once");
+                gone += n;
+            }
+        }
+        assert_eq!((gone, s.len()), (some, 0), "a round after the first was old enough");
+    }
+
+    #[test]
+    fn a_clock_that_jumps_forgets_all_and_one_that_goes_back_nobody() {
+        let mut s = Stations::new(100, 3);
+        let mut a = ageing();
+        a.advance(1000, &mut s);
+        learn(&mut s, &a, 0x0200_0000_0001);
+        assert_eq!((a.advance(1, &mut s), s.len()), (0, 1));
+        assert_eq!((a.advance(1000 + 256, &mut s), s.len()), (1, 0), "256 units would look like none");
+        learn(&mut s, &a, 0x0200_0000_0001);
+        assert_eq!(a.advance(u64::MAX, &mut s), 1);
+        assert_eq!(a.advance(u64::MAX, &mut s), 0, "the end of time is one unit");
+    }
+
+    #[test]
+    fn times_that_cannot_be_told_are_refused() {
+        let e = Ageing::new(Duration::ZERO, 1_000_000_000).err().unwrap();
+        assert!(e.to_string().starts_with("stations forgotten after 0ns: use at least a microsecond"), "{e}");
+        assert!(Ageing::new(Duration::MAX, u64::MAX).is_err());
+        assert!(Ageing::new(Duration::from_secs(1_000_000), 3_000_000_000).is_ok());
+    }
+}
