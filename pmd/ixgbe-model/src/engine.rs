@@ -149,7 +149,7 @@ impl<W: Wire> Engine<W> {
         }
         self.in_reset = false;
         self.settle();
-        self.config = Config::load(&self.shared.file);
+        self.config.refresh(&self.shared.file);
         let shared = Arc::clone(&self.shared);
         let mut ctx = Ctx {
             file: &shared.file,
@@ -202,6 +202,7 @@ impl<W: Wire> Engine<W> {
             let [a, b, c, d, e, f] = params.address;
             file.set(regs::ral(0), u32::from_le_bytes([a, b, c, d]));
             file.set(regs::rah(0), u32::from(u16::from_le_bytes([e, f])) | regs::rah_bits::AV);
+            file.tables_changed();
             file.update(regs::EEC, 0, regs::eec::AUTO_RD);
             file.update(regs::RDRXCTL, 0, regs::rdrxctl::DMAIDONE);
         }

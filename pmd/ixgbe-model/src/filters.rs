@@ -35,9 +35,8 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
+    /// The tables; [`Filters::switch`] sets the rest.
     pub(crate) fn load(file: &RegisterFile) -> Self {
-        let (fctrl, mcst) = (file.get(regs::FCTRL), file.get(regs::MCSTCTRL));
-        let vlan = file.get(regs::VLNCTRL);
         let address = |n| {
             let high = file.get(regs::rah(n));
             let both =
@@ -46,16 +45,28 @@ impl Filters {
         };
         Self {
             addresses: (0..regs::RECEIVE_ADDRESSES).filter_map(address).collect(),
-            unicast: fctrl & regs::fctrl::UPE != 0,
-            multicast: fctrl & regs::fctrl::MPE != 0,
-            broadcast: fctrl & regs::fctrl::BAM != 0,
-            hash: (mcst & regs::mcstctrl::MFE != 0).then_some(mcst & regs::mcstctrl::MO_MASK),
             mta: Box::new(core::array::from_fn(|n| file.get(regs::mta(n as u32)))),
-            vlan: vlan & regs::vlnctrl::VFE != 0,
             vfta: Box::new(core::array::from_fn(|n| file.get(regs::vfta(n as u32)))),
-            canonical: (vlan & regs::vlnctrl::CFIEN != 0).then_some(vlan & regs::vlnctrl::CFI != 0),
-            vlan_type: (vlan & regs::vlnctrl::VET_MASK) as u16,
+            unicast: false,
+            multicast: false,
+            broadcast: false,
+            hash: None,
+            vlan: false,
+            canonical: None,
+            vlan_type: 0,
         }
+    }
+
+    /// Sets the switches as they are now; the tables stay.
+    pub(crate) fn switch(&mut self, file: &RegisterFile) {
+        let (fctrl, mcst, vlan) = (file.get(regs::FCTRL), file.get(regs::MCSTCTRL), file.get(regs::VLNCTRL));
+        self.unicast = fctrl & regs::fctrl::UPE != 0;
+        self.multicast = fctrl & regs::fctrl::MPE != 0;
+        self.broadcast = fctrl & regs::fctrl::BAM != 0;
+        self.hash = (mcst & regs::mcstctrl::MFE != 0).then_some(mcst & regs::mcstctrl::MO_MASK);
+        self.vlan = vlan & regs::vlnctrl::VFE != 0;
+        self.canonical = (vlan & regs::vlnctrl::CFIEN != 0).then_some(vlan & regs::vlnctrl::CFI != 0);
+        self.vlan_type = (vlan & regs::vlnctrl::VET_MASK) as u16;
     }
 
     /// `address`: the destination, its first byte in bits 7:0.

@@ -12,6 +12,8 @@ pub(crate) enum Kind {
     Unknown,
     /// Reads what was written.
     Plain,
+    /// As plain; part of a table that the engine copies only when one has changed.
+    Table,
     /// Written by the device alone.
     ReadOnly,
     /// Another name of the register.
@@ -91,10 +93,9 @@ pub(crate) fn kind(reg: Reg) -> Kind {
         0x05C80..=0x05CA4 => Kind::Alias(Reg(regs::rssrk(0).0 + (at - 0x05C80))),
         0x05818 => Kind::Alias(regs::MRQC),
         0x08680..=0x086BC => Kind::Alias(stats::qptc((at - 0x08680) / 4)),
-        0x0A000..=0x0A9FC | 0x05200..=0x053FC | 0x0EA00..=0x0EAFC | 0x0EB00..=0x0EB7C | 0x0EB80..=0x0EBA4 => {
-            Kind::Plain
-        }
-        0x02300..=0x0237C | 0x08600..=0x0867C => Kind::Plain,
+        0x0A600..=0x0A9FC | 0x0EA00..=0x0EAFC => Kind::Plain,
+        0x0A000..=0x0A5FC | 0x05200..=0x053FC | 0x0EB00..=0x0EB7C | 0x0EB80..=0x0EBA4 => Kind::Table,
+        0x02300..=0x0237C | 0x08600..=0x0867C | 0x0EC80 => Kind::Table,
         0x03200..=0x0320C | 0x03220..=0x0323C | 0x03260..=0x0327C | 0x032A0 => Kind::Plain,
         0x03C00..=0x03C1C | 0x0CC00..=0x0CC1C | 0x04950..=0x0496C => Kind::Plain,
         0x00AA0..=0x00AA4 | 0x00AB0..=0x00AB4 => Kind::Plain,
@@ -105,13 +106,14 @@ pub(crate) fn kind(reg: Reg) -> Kind {
 fn single(reg: Reg) -> Kind {
     use regs::{
         AUTOC, AUTOC2, CTRL, CTRL_EXT, DMATXCTL, DTXMXSZRQ, EEC, EERD, EICR, EICS, EIMC, EIMS, FCCFG, FCTRL,
-        FWSM, GCR_EXT, HLREG0, LINKS, MAXFRS, MCSTCTRL, MFLCN, MRQC, MTQC, RDRXCTL, RFCTL, RTTDCS, RXCSUM,
-        RXCTRL, SECRXCTRL, SECRXSTAT, STATUS, SW_FW_SYNC, SWSM, VLNCTRL,
+        FWSM, GCR_EXT, HLREG0, LINKS, MAXFRS, MCSTCTRL, MFLCN, MTQC, RDRXCTL, RFCTL, RTTDCS, RXCSUM, RXCTRL,
+        SECRXCTRL, SECRXSTAT, STATUS, SW_FW_SYNC, SWSM, VLNCTRL,
     };
     match reg {
-        CTRL | CTRL_EXT | SW_FW_SYNC | GCR_EXT | FCTRL | VLNCTRL | MCSTCTRL | RXCSUM | RFCTL | MRQC
-        | RXCTRL | DTXMXSZRQ | DMATXCTL | MTQC | RTTDCS | SECRXCTRL | HLREG0 | MAXFRS | AUTOC2 | MFLCN
-        | FCCFG => Kind::Plain,
+        CTRL | CTRL_EXT | SW_FW_SYNC | GCR_EXT | FCTRL | VLNCTRL | MCSTCTRL | RXCSUM | RFCTL | RXCTRL
+        | DTXMXSZRQ | DMATXCTL | MTQC | RTTDCS | SECRXCTRL | HLREG0 | MAXFRS | AUTOC2 | MFLCN | FCCFG => {
+            Kind::Plain
+        }
         STATUS | EEC | FWSM | SECRXSTAT | LINKS => Kind::ReadOnly,
         EERD => Kind::EepromRead,
         SWSM => Kind::Semaphore,
@@ -215,7 +217,7 @@ mod tests {
     fn other_names_lead_to_registers() {
         for at in (0..ixgbe_defs::BAR_BYTES as u32).step_by(if cfg!(miri) { 64 } else { 4 }) {
             if let Kind::Alias(to) = kind(Reg(at)) {
-                assert!(matches!(kind(to), Kind::Plain | Kind::Narrow(_)), "{at:#x} -> {to:?}");
+                assert!(matches!(kind(to), Kind::Plain | Kind::Table | Kind::Narrow(_)), "{at:#x} -> {to:?}");
             }
         }
         assert!(

@@ -25,10 +25,14 @@ const MALFORMED_KEPT: usize = 64;
 /// The registers, shared between driver and engine.
 pub(crate) struct RegisterFile {
     words: Box<[AtomicU32]>,
-    /// ENABLE bits as the engine has them, receive then transmit.
+    /// ENABLE bits as the driver wants them, receive then transmit.
+    asked: [AtomicU64; 4],
+    /// ENABLE bits as the engine has them.
     enabled: [AtomicU64; 4],
     /// Moves with every store that the engine has to look at. Tails are not among them: it polls those.
     changes: AtomicU64,
+    /// Moves with every store to a table: addresses, hashes, VLANs, RSS, counter maps.
+    table_changes: AtomicU64,
     cleared: Mutex<Cleared>,
     eeprom: [u16; 64],
     stray: AtomicU64,
@@ -42,8 +46,10 @@ impl RegisterFile {
         let file = Self {
             // SAFETY: all zeroes is a valid atomic, and so are many of them.
             words: unsafe { Box::new_zeroed_slice(BAR_BYTES / 4).assume_init() },
+            asked: [const { AtomicU64::new(0) }; 4],
             enabled: [const { AtomicU64::new(0) }; 4],
             changes: AtomicU64::new(1),
+            table_changes: AtomicU64::new(1),
             cleared: Mutex::new(Cleared { base: [0; TOTALS], latched: [None; TOTALS] }),
             eeprom: eeprom(),
             stray: AtomicU64::new(0),
@@ -63,9 +69,10 @@ impl RegisterFile {
                 w.store(0, Ordering::Relaxed);
             }
         }
-        for e in &self.enabled {
+        for e in self.enabled.iter().chain(&self.asked) {
             e.store(0, Ordering::Relaxed);
         }
+        self.tables_changed();
         let mut cleared = self.cleared.lock().unwrap_or_else(PoisonError::into_inner);
         for (base, now) in cleared.base.iter_mut().zip(self.published.all()) {
             *base = now;
@@ -128,18 +135,31 @@ impl RegisterFile {
     pub(crate) fn changed(&self) {
         self.changes.fetch_add(1, Ordering::Release);
     }
-    /// Whether the driver asks for the queue to be on.
-    pub(crate) fn asked(&self, d: Direction, q: Queue) -> bool {
-        self.get(control_of(d, q)) & ENABLE != 0
+    pub(crate) fn tables_changed(&self) {
+        self.table_changes.fetch_add(1, Ordering::Release);
+    }
+    /// As [`RegisterFile::changes`], of the tables.
+    pub(crate) fn table_changes(&self) -> u64 {
+        self.table_changes.load(Ordering::Acquire)
+    }
+    /// The queues that the driver wants switched, on or off.
+    pub(crate) fn to_switch(&self, d: Direction) -> impl Iterator<Item = (Queue, bool)> {
+        let first = d as usize * 2;
+        let both = [first, first + 1].map(|w| {
+            let asked = self.asked[w].load(Ordering::Acquire);
+            (asked, asked ^ self.enabled[w].load(Ordering::Acquire))
+        });
+        let asked = u128::from(both[1].0) << 64 | u128::from(both[0].0);
+        let mut left = u128::from(both[1].1) << 64 | u128::from(both[0].1);
+        core::iter::from_fn(move || {
+            let n = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            Some((Queue::new(n as u8)?, asked & 1u128.checked_shl(n)? != 0))
+        })
     }
     /// The engine has switched a queue.
     pub(crate) fn set_enabled(&self, d: Direction, q: Queue, on: bool) {
-        let (word, bit) = enabled_at(d, q);
-        if on {
-            self.enabled[word].fetch_or(bit, Ordering::AcqRel);
-        } else {
-            self.enabled[word].fetch_and(!bit, Ordering::AcqRel);
-        }
+        set_bit(&self.enabled, d, q, on);
     }
     fn enabled(&self, d: Direction, q: Queue) -> bool {
         let (word, bit) = enabled_at(d, q);
@@ -201,6 +221,7 @@ impl RegisterFile {
                 0
             }
             Kind::Plain
+            | Kind::Table
             | Kind::ReadOnly
             | Kind::Tail(..)
             | Kind::Head(..)
@@ -215,7 +236,15 @@ impl RegisterFile {
         match kind {
             Kind::Tail(..) => return self.set(reg, value & regs::INDEX_MASK),
             Kind::Alias(other) => return self.write_kind(other, kind_of(other), value),
-            Kind::Plain | Kind::Enable(..) | Kind::Semaphore => self.set(reg, value),
+            Kind::Plain | Kind::Semaphore => self.set(reg, value),
+            Kind::Table => {
+                self.set(reg, value);
+                self.tables_changed();
+            }
+            Kind::Enable(d, q) => {
+                self.set(reg, value);
+                set_bit(&self.asked, d, q, value & ENABLE != 0);
+            }
             Kind::Head(d, q) if !self.enabled(d, q) => self.set(reg, value & regs::INDEX_MASK),
             Kind::EepromRead => self.set(reg, self.eeprom_read(value)),
             Kind::Causes => self.update(reg, value, 0),
@@ -263,10 +292,12 @@ impl Registers for RegisterFile {
 const ENABLE: u32 = regs::rxdctl_bits::ENABLE;
 const _: () = assert!(ENABLE == regs::txdctl_bits::ENABLE);
 
-const fn control_of(d: Direction, q: Queue) -> Reg {
-    match d {
-        Direction::Rx => regs::rxdctl(q),
-        Direction::Tx => regs::txdctl(q),
+fn set_bit(words: &[AtomicU64; 4], d: Direction, q: Queue, on: bool) {
+    let (word, bit) = enabled_at(d, q);
+    if on {
+        words[word].fetch_or(bit, Ordering::AcqRel);
+    } else {
+        words[word].fetch_and(!bit, Ordering::AcqRel);
     }
 }
 

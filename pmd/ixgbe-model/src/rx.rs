@@ -243,26 +243,19 @@ impl RxSide {
 
     /// Switches queues as the driver asks (82599 4.6.7.1).
     pub(crate) fn switch(&mut self, ctx: &mut Ctx<'_>) {
-        for q in (0..Queue::COUNT).filter_map(Queue::new) {
-            let (asked, slot) = (ctx.file.asked(Direction::Rx, q), &mut self.queues[q.index()]);
-            match slot {
-                None if asked => {
-                    if let Some(loaded) = RxQueue::load(ctx, q) {
-                        *slot = Some(Box::new(loaded));
-                        self.live.push(q.index());
-                        ctx.file.set_enabled(Direction::Rx, q, true);
-                    }
-                }
-                Some(live) if !asked => {
-                    live.write_back(ctx);
-                    live.ring.publish(ctx.file);
-                    ctx.file.set(live.ring.head_reg(), live.done_from);
-                    *slot = None;
-                    self.live.retain(|l| *l != q.index());
-                    ctx.file.set_enabled(Direction::Rx, q, false);
-                }
-                _ => {}
+        for (q, on) in ctx.file.to_switch(Direction::Rx) {
+            let slot = &mut self.queues[q.index()];
+            if on {
+                let Some(loaded) = RxQueue::load(ctx, q) else { continue };
+                *slot = Some(Box::new(loaded));
+                self.live.push(q.index());
+            } else if let Some(mut live) = slot.take() {
+                live.write_back(ctx);
+                live.ring.publish(ctx.file);
+                ctx.file.set(live.ring.head_reg(), live.done_from);
+                self.live.retain(|l| *l != q.index());
             }
+            ctx.file.set_enabled(Direction::Rx, q, on);
         }
     }
 

@@ -345,32 +345,27 @@ impl TxSide {
 
     /// Switches queues as the driver asks (82599 4.6.8.1): one that goes off reports first what it has sent.
     pub(crate) fn switch(&mut self, ctx: &mut Ctx<'_>) {
-        for q in (0..Queue::COUNT).filter_map(Queue::new) {
-            let (asked, slot) = (ctx.file.asked(Direction::Tx, q), &mut self.queues[q.index()]);
-            match slot {
-                None if asked => {
-                    if let Some(loaded) = TxQueue::load(ctx, q) {
-                        *slot = Some(Box::new(loaded));
-                        self.live.push(q.index());
-                        ctx.file.set_enabled(Direction::Tx, q, true);
-                    }
-                }
-                Some(live) if !asked => {
-                    live.write_back(ctx);
-                    live.ring.publish(ctx.file);
-                    ctx.file.set(live.ring.head_reg(), live.head);
-                    *slot = None;
-                    self.live.retain(|l| *l != q.index());
-                    ctx.file.set_enabled(Direction::Tx, q, false);
-                }
-                Some(live) => {
-                    let flush = regs::txdctl_bits::SWFLSH;
-                    if ctx.file.get(regs::txdctl(q)) & flush != 0 {
-                        live.write_back(ctx);
-                        ctx.file.update(regs::txdctl(q), flush, 0);
-                    }
-                }
-                None => {}
+        for (q, on) in ctx.file.to_switch(Direction::Tx) {
+            let slot = &mut self.queues[q.index()];
+            if on {
+                let Some(loaded) = TxQueue::load(ctx, q) else { continue };
+                *slot = Some(Box::new(loaded));
+                self.live.push(q.index());
+            } else if let Some(mut live) = slot.take() {
+                live.write_back(ctx);
+                live.ring.publish(ctx.file);
+                ctx.file.set(live.ring.head_reg(), live.head);
+                self.live.retain(|l| *l != q.index());
+            }
+            ctx.file.set_enabled(Direction::Tx, q, on);
+        }
+        let flush = regs::txdctl_bits::SWFLSH;
+        for q in &self.live {
+            let Some(q) = &mut self.queues[*q] else { continue };
+            let control = regs::txdctl(q.ring.queue);
+            if ctx.file.get(control) & flush != 0 {
+                q.write_back(ctx);
+                ctx.file.update(control, flush, 0);
             }
         }
     }

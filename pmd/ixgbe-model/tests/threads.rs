@@ -219,10 +219,10 @@ fn two_devices_share_a_thread_and_a_cable() {
 
 #[test]
 fn a_lying_device_on_another_thread_spoils_nothing_but_its_frames() {
-    let rounds = if cfg!(miri) { 150 } else { 3_000 };
+    let frames = if cfg!(miri) { 40 } else { 3_000 };
     let window = Window::on_heap(8 * GRANULE);
     let mut wire = Script::default();
-    (0..rounds / 4).for_each(|n| {
+    (0..2 * frames).for_each(|n| {
         let mut f = [n as u8; 64];
         f[0] = 2;
         wire.push(f);
@@ -231,12 +231,12 @@ fn a_lying_device_on_another_thread_spoils_nothing_but_its_frames() {
     let thread = spawn("liar", vec![engine], || ()).expect("a thread");
     driver.start();
     driver.device.set_mode(Mode::Lying(Lies::all(3, 4)));
+    // Twice as many are sent: a lie may take a frame's place.
     let mut seen = 0;
-    for _ in 0..rounds {
+    while seen < frames {
         seen += driver.breathe();
         std::thread::yield_now();
     }
-    assert!(seen > 0);
     driver.bar.write32(regs::CTRL, regs::ctrl::RST);
     while driver.bar.read32(regs::CTRL) & regs::ctrl::RST != 0 {
         driver.device.bus().pause();
