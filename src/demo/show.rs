@@ -226,7 +226,9 @@ const CAUSES: [pcie::Cause; Cause::ALL.len()] = [
 /// A device's bus operations and their bytes, by cause, all queues together.
 fn operations(device: &Device) -> [(u64, u64); Cause::ALL.len()] {
     let mut sum = [(0, 0); Cause::ALL.len()];
-    let tallies = (0..=u8::MAX).map_while(Queue::new).flat_map(|q| [Direction::Rx, Direction::Tx].map(|d| device.tally(d, q)));
+    let tallies = (0..=u8::MAX)
+        .map_while(Queue::new)
+        .flat_map(|q| [Direction::Rx, Direction::Tx].map(|d| device.tally(d, q)));
     for t in tallies {
         for (s, cause) in sum.iter_mut().zip(Cause::ALL) {
             s.0 += t.ops(cause);

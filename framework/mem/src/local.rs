@@ -436,6 +436,10 @@ impl Local {
         // SAFETY: `Inner` stays on one thread and no call of `with` is under way; the readers here only read.
         self.0.caches.iter().filter_map(|c| unsafe { &*c.get() }.as_ref())
     }
+    /// Gives what the magazines hold back to the depots: the worker ends, even if somebody still has a handle.
+    pub fn flush(&self) {
+        self.0.flush();
+    }
     /// Buffers in this worker's magazines.
     pub fn cached(&self) -> usize {
         self.caches().map(|c| c.loaded.len + c.spare.len).sum()
@@ -446,15 +450,22 @@ impl Local {
     }
 }
 
-impl Drop for Inner {
-    /// The worker is gone: what its magazines hold goes back to the depots.
-    fn drop(&mut self) {
-        for (i, cache) in self.caches.iter_mut().enumerate() {
-            let Some(Cache { loaded, spare, .. }) = cache.get_mut().take() else { continue };
+impl Inner {
+    /// What the magazines hold goes back to the depots.
+    fn flush(&self) {
+        for (i, cache) in self.caches.iter().enumerate() {
+            // SAFETY: `Inner` stays on one thread and no call of `with` is under way.
+            let Some(Cache { loaded, spare, .. }) = (unsafe { &mut *cache.get() }).take() else { continue };
             if let Some(pool) = self.memory.pool(PoolId(i as u8)) {
                 give(pool, loaded);
                 give(pool, spare);
             }
         }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
