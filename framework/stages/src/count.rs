@@ -1,8 +1,8 @@
 //! What kinds of frames pass.
 
 use graph::{Exits, Leads, Stage};
-use mem::Batch;
-use wire::{EtherType, Ethernet};
+use mem::{Batch, Pkt};
+use wire::{EtherType, Ethernet, EthernetHeader};
 
 use crate::exits;
 
@@ -41,6 +41,29 @@ pub struct Counts {
     pub too_short: u64,
 }
 
+impl Counts {
+    /// Sums of comparisons, not branches: what comes next is not to be guessed.
+    #[inline(always)]
+    fn look(&mut self, frame: &[u8]) -> bool {
+        let Ok(frame) = Ethernet::parse(frame) else { return false };
+        self.multicast += u64::from(frame.dst.is_multicast());
+        self.broadcast += u64::from(frame.dst.is_broadcast());
+        self.ipv4 += u64::from(frame.ether_type == EtherType::IPV4);
+        self.ipv6 += u64::from(frame.ether_type == EtherType::IPV6);
+        self.arp += u64::from(frame.ether_type == EtherType::ARP);
+        self.vlan += u64::from(frame.ether_type.is_vlan());
+        true
+    }
+}
+
+/// A header in several buffers, or none.
+#[cold]
+fn look_short(c: &mut Counts, p: &mut Pkt<'_>) {
+    if !p.pull(EthernetHeader::LEN) || !c.look(p.bytes()) {
+        c.too_short += 1;
+    }
+}
+
 /// Counts frames by kind and lets all pass.
 #[derive(Clone, Debug, Default)]
 pub struct Count {
@@ -74,20 +97,9 @@ impl Stage for Count {
         c.packets += batch.len() as u64;
         c.bytes += batch.bytes_from(0);
         for mut p in batch.iter_mut() {
-            if p.len() < wire::EthernetHeader::LEN {
-                p.pull(wire::EthernetHeader::LEN);
+            if !c.look(p.bytes()) {
+                look_short(&mut c, &mut p);
             }
-            let Ok(frame) = Ethernet::parse(p.bytes()) else {
-                c.too_short += 1;
-                continue;
-            };
-            // Sums of comparisons, not branches: what comes next is not to be guessed.
-            c.multicast += u64::from(frame.dst.is_multicast());
-            c.broadcast += u64::from(frame.dst.is_broadcast());
-            c.ipv4 += u64::from(frame.ether_type == EtherType::IPV4);
-            c.ipv6 += u64::from(frame.ether_type == EtherType::IPV6);
-            c.arp += u64::from(frame.ether_type == EtherType::ARP);
-            c.vlan += u64::from(frame.ether_type.is_vlan());
         }
         self.counts = c;
     }

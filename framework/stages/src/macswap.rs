@@ -1,7 +1,7 @@
 //! The least that touches every frame.
 
 use graph::{Exits, Leads, Stage};
-use mem::Batch;
+use mem::{Batch, Pkt};
 use meter::DropReason;
 use wire::{Ethernet, EthernetHeader};
 
@@ -43,16 +43,23 @@ impl Stage for MacSwap {
             pair.mark(batch, |i| exits.set(i, MacSwapExit::NoRoute));
         }
         for (i, mut p) in batch.iter_mut().enumerate() {
-            if p.len() < EthernetHeader::LEN {
-                p.pull(EthernetHeader::LEN);
-            }
-            match Ethernet::parse(p.bytes_mut()) {
-                Ok(mut frame) => {
-                    let EthernetHeader { dst, src, .. } = *frame;
-                    (frame.dst, frame.src) = (src, dst);
-                }
-                Err(_) => exits.set(i, MacSwapExit::TooShort),
+            if !swap(p.bytes_mut()) && !swap_short(&mut p) {
+                exits.set(i, MacSwapExit::TooShort);
             }
         }
     }
+}
+
+#[inline(always)]
+fn swap(frame: &mut [u8]) -> bool {
+    let Ok(mut frame) = Ethernet::parse(frame) else { return false };
+    let EthernetHeader { dst, src, .. } = *frame;
+    (frame.dst, frame.src) = (src, dst);
+    true
+}
+
+/// A header in several buffers, or none.
+#[cold]
+fn swap_short(p: &mut Pkt<'_>) -> bool {
+    p.pull(EthernetHeader::LEN) && swap(p.bytes_mut())
 }
