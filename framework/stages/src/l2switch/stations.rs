@@ -152,7 +152,8 @@ impl Stations {
     #[inline(always)]
     pub fn find(&self, key: Key, slot: usize) -> Option<Place> {
         match self.slots().get(slot) {
-            Some(&e) if self::key(e) == key => Some(place(e)),
+            // Who sends to address zero does not mean an empty slot.
+            Some(&e) if self::key(e) == key && e != 0 => Some(place(e)),
             _ => self.find_elsewhere(key),
         }
     }
@@ -160,7 +161,7 @@ impl Stations {
     #[inline(never)]
     fn find_elsewhere(&self, key: Key) -> Option<Place> {
         let slots = self.slots();
-        self.all_slots(key).map(|s| slots[s]).find(|&e| self::key(e) == key).map(place)
+        self.all_slots(key).map(|s| slots[s]).find(|&e| self::key(e) == key && e != 0).map(place)
     }
 
     /// Notes that the station was heard at `at`; `slot` is its own.
