@@ -1,7 +1,7 @@
 //! What kinds of frames pass.
 
 use graph::{Exits, Leads, Stage};
-use mem::{Batch, Pkt};
+use mem::Batch;
 use wire::{EtherType, Ethernet, EthernetHeader};
 
 use crate::exits;
@@ -56,11 +56,14 @@ impl Counts {
     }
 }
 
-/// A header in several buffers, or none.
+/// Headers in several buffers, or none.
 #[cold]
-fn look_short(c: &mut Counts, p: &mut Pkt<'_>) {
-    if !p.pull(EthernetHeader::LEN) || !c.look(p.bytes()) {
-        c.too_short += 1;
+fn look_short(c: &mut Counts, mut short: u64, batch: &mut Batch) {
+    while short != 0 {
+        let i = short.trailing_zeros() as usize;
+        short &= short - 1;
+        let seen = batch.pkt(i).is_some_and(|mut p| p.pull(EthernetHeader::LEN) && c.look(p.bytes()));
+        c.too_short += u64::from(!seen);
     }
 }
 
@@ -96,12 +99,16 @@ impl Stage for Count {
         let mut c = self.counts;
         c.packets += batch.len() as u64;
         c.bytes += batch.bytes_from(0);
-        for mut p in batch.iter_mut() {
+        let mut short = 0u64;
+        for (i, p) in batch.iter_mut().enumerate() {
             if !c.look(p.bytes()) {
-                look_short(&mut c, &mut p);
+                short |= 1 << i;
             }
         }
         self.counts = c;
+        if short != 0 {
+            look_short(&mut self.counts, short, batch);
+        }
     }
 
     fn notes(&self) -> Vec<(&'static str, u64)> {

@@ -1,7 +1,7 @@
 //! The least that touches every frame.
 
 use graph::{Exits, Leads, Stage};
-use mem::{Batch, Pkt};
+use mem::Batch;
 use meter::DropReason;
 use wire::{Ethernet, EthernetHeader};
 
@@ -42,10 +42,14 @@ impl Stage for MacSwap {
         if let Some(pair) = &self.pair {
             pair.mark(batch, |i| exits.set(i, MacSwapExit::NoRoute));
         }
+        let mut short = 0u64;
         for (i, mut p) in batch.iter_mut().enumerate() {
-            if !swap(p.bytes_mut()) && !swap_short(&mut p) {
-                exits.set(i, MacSwapExit::TooShort);
+            if !swap(p.bytes_mut()) {
+                short |= 1 << i;
             }
+        }
+        if short != 0 {
+            swap_short(short, batch, exits);
         }
     }
 }
@@ -53,13 +57,20 @@ impl Stage for MacSwap {
 #[inline(always)]
 fn swap(frame: &mut [u8]) -> bool {
     let Ok(mut frame) = Ethernet::parse(frame) else { return false };
-    let EthernetHeader { dst, src, .. } = *frame;
-    (frame.dst, frame.src) = (src, dst);
+    let header = &mut *frame;
+    core::mem::swap(&mut header.dst, &mut header.src);
     true
 }
 
-/// A header in several buffers, or none.
+/// Headers in several buffers, or none.
 #[cold]
-fn swap_short(p: &mut Pkt<'_>) -> bool {
-    p.pull(EthernetHeader::LEN) && swap(p.bytes_mut())
+fn swap_short(mut short: u64, batch: &mut Batch, exits: &mut Exits<'_, MacSwapExit>) {
+    while short != 0 {
+        let i = short.trailing_zeros() as usize;
+        short &= short - 1;
+        let done = batch.pkt(i).is_some_and(|mut p| p.pull(EthernetHeader::LEN) && swap(p.bytes_mut()));
+        if !done {
+            exits.set(i, MacSwapExit::TooShort);
+        }
+    }
 }
