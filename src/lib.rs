@@ -1,1 +1,28 @@
-//! Ringwright.
+//! Ringwright: a kernel-bypass packet I/O framework that shows where every cycle of a packet goes, and accounts for
+//! every packet.
+//!
+//! This crate is the facade: one name for all of the framework, for people who build a switch, a network function or a
+//! backend on it. `examples/` shows how; `docs/architecture.md` says why.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`hw`] | registers, DMA memory on superpages, topology, time |
+//! | [`mem`] | pools, batches that own their packets |
+//! | [`ring`] | rings with a device, rings between cores |
+//! | [`meter`] | counters, drop reasons, the registry |
+//! | [`pcie`] | links and transactions |
+//! | [`wire`] | header views |
+//! | [`port`] | queues, drivers |
+//! | [`graph`], [`stages`] | stages and the graph that joins them |
+//! | [`rt`] | cores, workers, start and stop, status |
+//! | [`drivers`] | the drivers in the box, and their models |
+#![forbid(unsafe_code)]
+
+pub use {graph, hw, mem, meter, pcie, port, ring, rt, stages, wire};
+
+/// The drivers in the box. The models are devices in software: for tests, and for machines without a NIC.
+pub mod drivers {
+    pub use ixgbe;
+    pub use ixgbe_model;
+    pub use null;
+}

@@ -1,1 +1,85 @@
-fn main() {}
+//! Benchmarks of Ringwright beside its peers, and the gate on instructions per packet.
+//!
+//! Main types: [`harness::Candidate`] (something measured in blocks), [`harness::Blocks`] (what a run gave),
+//! [`harness::report::Report`] (what is printed), [`manifest::Manifest`] (what must be known to read it).
+//!
+//! A run:
+//! 1. The program starts itself again in a session of its own and raises that session's autogroup.
+//! 2. Peers are started where they are installed; the manifest is printed first.
+//! 3. Blocks of all candidates interleave; blocks that lost a core or changed class are dropped and counted.
+//! 4. Tables of medians, spreads and paired ratios go to stdout, or one JSON object with `--json`.
+//!
+//! Limits: Linux only; no hardware counters are read (cycles are TSC ticks over wall time); it says nothing about NICs.
+//! Exit codes: 0 done, 1 failed or regressed, 2 wrong usage.
+#![forbid(unsafe_code)]
+
+mod cpu;
+mod distance;
+mod error;
+mod gate;
+mod harness;
+mod manifest;
+mod peers;
+mod run;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use error::BenchError;
+
+#[derive(Parser)]
+#[command(
+    name = "ringwright-bench",
+    version,
+    about = "Benchmarks beside peers, and the gate on instructions per packet"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Bench,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Round trip of a cache line between two cores, and its class
+    Distance(run::distance::Args),
+    /// Rings between two cores, beside DPDK's rte_ring
+    Ring(run::ring::Args),
+    /// Forwarding between two null ports on one core, beside DPDK's testpmd
+    Null(run::null::Args),
+    /// Taking buffers from a pool and giving them back
+    Pool(run::pool::Args),
+    /// Instructions per packet under valgrind, compared with stored values
+    Instructions(gate::Args),
+}
+
+impl Bench {
+    fn run(&self) -> Result<ExitCode, BenchError> {
+        match self {
+            Self::Distance(args) => run::distance::run(args),
+            Self::Ring(args) => run::ring::run(args),
+            Self::Null(args) => run::null::run(args),
+            Self::Pool(args) => run::pool::run(args),
+            Self::Instructions(args) => gate::run(args),
+        }
+    }
+
+    /// Instruction counts do not depend on priority, and valgrind's child must stay as it is.
+    const fn is_timed(&self) -> bool {
+        !matches!(self, Self::Instructions(_))
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if cli.command.is_timed()
+        && let Some(code) = session::enter()
+    {
+        return code;
+    }
+    cli.command.run().unwrap_or_else(|e| {
+        eprintln!("ringwright-bench: {e}");
+        ExitCode::from(if matches!(e, BenchError::Usage(_)) { 2 } else { 1 })
+    })
+}

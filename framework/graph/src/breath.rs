@@ -2,6 +2,7 @@
 
 use core::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use mem::{BURST, Batch, Local};
 use meter::{DropReason, Published, StageMeter};
@@ -25,6 +26,7 @@ struct Out {
     marked: Vec<Batch>,
     now: u64,
     sample: bool,
+    abort: Arc<AtomicBool>,
 }
 
 /// A worker's stages and queues.
@@ -42,7 +44,13 @@ pub struct Graph {
 
 impl Graph {
     pub(crate) fn new(local: &Local, nodes: Vec<Entry>, source: To) -> Self {
-        let out = Out { lanes: Vec::new(), marked: vec![Batch::new(local)], now: 0, sample: false };
+        let out = Out {
+            lanes: Vec::new(),
+            marked: vec![Batch::new(local)],
+            now: 0,
+            sample: false,
+            abort: Arc::default(),
+        };
         let scratch = Batch::new(local);
         Self {
             local: local.clone(),
@@ -150,6 +158,10 @@ impl Graph {
         }
     }
 
+    /// When `abort` becomes true, packets that wait for a full queue are dropped, with reason `stopping`.
+    pub fn abort_when(&mut self, abort: Arc<AtomicBool>) {
+        self.out.abort = abort;
+    }
     /// Adds a receive queue.
     pub fn add_rx(&mut self, lane: RxLane) {
         self.rx.push(lane);
@@ -222,8 +234,9 @@ impl Out {
         let n = e.inbox.len();
         e.meter.calls += 1;
         e.meter.packets += n as u64;
-        let mut to = [0; BURST];
-        let call = Call { to: &mut to, made: &mut e.made, meter: &mut e.meter, now: self.now };
+        let (mut to, mut mixed) = ([0; BURST], false);
+        let call =
+            Call { to: &mut to, mixed: &mut mixed, made: &mut e.made, meter: &mut e.meter, now: self.now };
         if self.sample {
             let start = hw::cycles();
             e.stage.run(&mut e.inbox, call);
@@ -235,7 +248,7 @@ impl Out {
         }
         // A stage may only have taken packets out, to consume or park them.
         let n = e.inbox.len();
-        if to[..n].iter().all(|&x| x == to[0]) {
+        if !mixed || to[..n].iter().all(|&x| x == to[0]) {
             if n > 0 {
                 self.deliver(&mut e.inbox, e.edges[usize::from(to[0])], tail, next, &mut e.meter);
             }
@@ -283,7 +296,7 @@ impl Out {
     #[inline]
     fn transmit(&mut self, batch: &mut Batch, port: u16, meter: &mut StageMeter) {
         match self.lanes.iter_mut().find(|l| l.port == port) {
-            Some(lane) => lane.send(batch, self.now),
+            Some(lane) => lane.send(batch, self.now, &self.abort),
             None => {
                 batch.drop_all(DropReason::NoRoute, &mut meter.drops);
             }
@@ -303,7 +316,7 @@ impl Out {
         batch.scatter(&to, &mut self.marked);
         for (lane, out) in self.lanes.iter_mut().zip(&mut self.marked) {
             if !out.is_empty() {
-                lane.send(out, self.now);
+                lane.send(out, self.now, &self.abort);
             }
         }
         self.marked[nowhere].drop_all(DropReason::NoRoute, &mut meter.drops);

@@ -1,6 +1,7 @@
 //! A worker's queues, with what the graph keeps beside each.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mem::{Batch, Local};
 use meter::{DropCounts, DropReason, Published, QueueMeter};
@@ -85,17 +86,17 @@ impl TxLane {
 
     /// Sends a batch; what does not fit is dropped or waits. The batch is empty afterwards.
     #[inline]
-    pub(crate) fn send(&mut self, batch: &mut Batch, now: u64) {
+    pub(crate) fn send(&mut self, batch: &mut Batch, now: u64, abort: &AtomicBool) {
         if self.pending.is_empty() {
             self.queue.tx_burst(batch, now);
         }
         if !batch.is_empty() {
-            self.full(batch, now);
+            self.full(batch, now, abort);
         }
     }
 
     #[cold]
-    fn full(&mut self, batch: &mut Batch, now: u64) {
+    fn full(&mut self, batch: &mut Batch, now: u64, abort: &AtomicBool) {
         // Sent packets may only wait to be reaped.
         if self.pending.is_empty() && self.queue.reap() > 0 {
             self.queue.tx_burst(batch, now);
@@ -110,18 +111,21 @@ impl TxLane {
                 }
                 if !batch.is_empty() {
                     // 64 wait already and more come: a stage multiplied them. Only here does the worker itself wait.
-                    self.wait_for_room(batch, now);
+                    self.wait_for_room(batch, now, abort);
                 }
             }
         }
     }
 
     #[cold]
-    fn wait_for_room(&mut self, batch: &mut Batch, now: u64) {
+    fn wait_for_room(&mut self, batch: &mut Batch, now: u64, abort: &AtomicBool) {
         while !batch.is_empty() {
             self.retry(now);
             self.queue.flush(now, true);
             batch.append_to(&mut self.pending);
+            if abort.load(Ordering::Relaxed) {
+                batch.drop_all(DropReason::Stopping, &mut self.drops);
+            }
             core::hint::spin_loop();
         }
     }

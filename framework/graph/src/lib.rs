@@ -78,6 +78,14 @@ pub enum GraphError {
         /// The exits there are.
         there: String,
     },
+    /// A stage's own keys.
+    #[error("stage {stage:?}: {problem}")]
+    Stage {
+        /// The stage.
+        stage: Arc<str>,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
     /// An exit that leads nowhere.
     #[error(
         "exit {exit:?} of stage {stage:?} leads nowhere: join it to a stage, to \"tx\", or to \"drop:REASON\""

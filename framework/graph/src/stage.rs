@@ -51,6 +51,7 @@ pub trait Stage {
 /// The decisions about one batch: an exit per packet, copies made, packets consumed.
 pub struct Exits<'g, E> {
     to: &'g mut [u8; BURST],
+    mixed: &'g mut bool,
     made: &'g mut Made,
     meter: &'g mut StageMeter,
     now: u64,
@@ -62,11 +63,13 @@ impl<E: Exit> Exits<'_, E> {
     #[inline(always)]
     pub fn set(&mut self, i: usize, exit: E) {
         self.to[i % BURST] = exit.into();
+        *self.mixed = true;
     }
     /// All packets leave by `exit`.
     #[inline(always)]
     pub fn set_all(&mut self, exit: E) {
         *self.to = [exit.into(); BURST];
+        *self.mixed = false;
     }
     /// The time stamp of this breath, in ticks of the cycle counter.
     #[inline]
@@ -147,6 +150,8 @@ pub trait AnyStage: Any {
 /// What a call of a stage may write to.
 pub struct Call<'g> {
     pub(crate) to: &'g mut [u8; BURST],
+    /// Whether the exits of packets may differ.
+    pub(crate) mixed: &'g mut bool,
     pub(crate) made: &'g mut Made,
     pub(crate) meter: &'g mut StageMeter,
     pub(crate) now: u64,
@@ -155,8 +160,8 @@ pub struct Call<'g> {
 impl<S: Stage + 'static> AnyStage for S {
     #[inline]
     fn run(&mut self, batch: &mut Batch, call: Call<'_>) {
-        let Call { to, made, meter, now } = call;
-        self.process(batch, &mut Exits { to, made, meter, now, _e: PhantomData });
+        let Call { to, mixed, made, meter, now } = call;
+        self.process(batch, &mut Exits { to, mixed, made, meter, now, _e: PhantomData });
     }
     fn exits(&self) -> &'static [ExitInfo] {
         S::Exit::EXITS

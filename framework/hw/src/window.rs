@@ -106,12 +106,12 @@ impl Window {
         node: Option<Node>,
         pages: Pages,
     ) -> Result<Arc<Arena>, HwError> {
+        if matches!(self.backing, Backing::Heap(_)) {
+            return self.lay(bytes, node, PageSize::Base4K, false);
+        }
         let there = topology::nodes();
         if let Some(asked) = node.filter(|n| !there.is_empty() && !there.contains(n)) {
             return Err(HwError::NoSuchNode { asked, there });
-        }
-        if matches!(self.backing, Backing::Heap(_)) {
-            return self.lay(bytes, node, PageSize::Base4K, false);
         }
         match pages {
             Pages::Only(page) => self.lay(bytes, node, page, true),

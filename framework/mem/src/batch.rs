@@ -1,13 +1,14 @@
 //! Up to 64 packets, owned together.
 
+use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::ptr;
 
 use hw::LINE;
 use meter::{DropCounts, DropReason};
 
-use crate::row::{Outgoing, Row};
-use crate::{BURST, Flags, Local, Meta, PacketBuf, Pkt, Slot};
+use crate::row::{Outgoing, Parcel, Row};
+use crate::{BURST, Flags, Local, Meta, PacketBuf, Pkt, PoolId, Slot};
 
 /// Up to [`BURST`] packets of any pools of one memory. Stays on its worker.
 ///
@@ -19,13 +20,35 @@ use crate::{BURST, Flags, Local, Meta, PacketBuf, Pkt, Slot};
 pub struct Batch {
     rows: [MaybeUninit<Row>; BURST],
     len: usize,
+    /// False only if no row has [`Flags::CHAIN`].
+    chained: bool,
+    /// What is known of the rows' ports without looking.
+    ports: Cell<Ports>,
     local: Local,
+}
+
+/// What is known of the ports of a batch's packets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ports {
+    /// All have this one (or there are none).
+    One(u16),
+    /// Nothing is known.
+    Any,
+}
+
+impl Ports {
+    /// What is known once packets of `other` follow.
+    #[inline]
+    fn join(self, other: Self) -> Self {
+        if self == other { self } else { Self::Any }
+    }
 }
 
 impl Batch {
     /// An empty batch on the worker of `local`.
     pub fn new(local: &Local) -> Self {
-        Self { rows: [const { MaybeUninit::uninit() }; BURST], len: 0, local: local.clone() }
+        let rows = [const { MaybeUninit::uninit() }; BURST];
+        Self { rows, len: 0, chained: false, ports: Cell::new(Ports::Any), local: local.clone() }
     }
     /// Packets in the batch.
     #[inline]
@@ -58,9 +81,16 @@ impl Batch {
         // SAFETY: the first `len` rows are initialised.
         unsafe { self.rows.get_unchecked_mut(..self.len).assume_init_mut() }
     }
+    /// Packets with these ports are about to be added.
+    #[inline]
+    fn note_ports(&self, ports: Ports) {
+        self.ports.set(if self.len == 0 { ports } else { self.ports.get().join(ports) });
+    }
     /// Adds a row whose frame lies in its buffer; there must be room.
     #[inline]
     pub(crate) fn push_row(&mut self, row: Row) {
+        self.chained |= row.flags.has(Flags::CHAIN);
+        self.note_ports(Ports::One(row.port));
         self.rows[self.len].write(row);
         self.len += 1;
     }
@@ -82,20 +112,44 @@ impl Batch {
         Ok(())
     }
 
+    /// Adds up to `want` packets of `len` bytes in fresh buffers of `pool`; their bytes are whatever the buffers held.
+    /// Fewer when the batch or the pool has no more, none when a buffer has no room for `len`. Returns how many.
+    #[inline]
+    pub fn fill(&mut self, pool: PoolId, want: usize, len: u16, meta: Meta) -> usize {
+        let layout = self.local.layout();
+        if len > layout.room() {
+            return 0;
+        }
+        let (off, flags) = (layout.headroom(), meta.flags.without(Flags::CHAIN));
+        let Some(slot) = Slot::from_line(1) else { return 0 };
+        let like = Row { slot, off, len, flags, port: meta.port, hash: meta.hash }.into_words();
+        self.note_ports(Ports::One(meta.port));
+        let had = self.len;
+        self.local.take_lines(pool, want.min(BURST - had), |lines| {
+            for (row, &line) in self.rows[self.len..].iter_mut().zip(lines) {
+                // SAFETY: the words of `like` with another buffer; lines of a pool are never 0, as line 0 lies in the
+                // granule that no arena covers.
+                unsafe { row.as_mut_ptr().cast::<[u32; 4]>().write([line, like[1], like[2], like[3]]) };
+            }
+            self.len += lines.len();
+        });
+        self.len - had
+    }
+
     /// Packet `i`.
     #[inline]
     pub fn pkt(&mut self, i: usize) -> Option<Pkt<'_>> {
         // SAFETY: the first `len` rows are initialised.
         let row = unsafe { self.rows.get_mut(..self.len)?.get_mut(i)?.assume_init_mut() };
-        Some(Pkt::new(row, &self.local))
+        Some(Pkt::new(row, &self.local, &self.ports))
     }
     /// All packets, in order.
     #[inline]
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = Pkt<'_>> {
-        let local = &self.local;
+        let (local, ports) = (&self.local, &self.ports);
         // SAFETY: the first `len` rows are initialised.
         let rows = unsafe { self.rows.get_unchecked_mut(..self.len).assume_init_mut() };
-        rows.iter_mut().map(move |r| Pkt::new(r, local))
+        rows.iter_mut().map(move |r| Pkt::new(r, local, ports))
     }
     /// Brings the headers of all packets closer.
     #[inline]
@@ -111,34 +165,41 @@ impl Batch {
     #[inline]
     pub fn one_port(&self) -> Option<u16> {
         let first = self.rows().first()?.port;
-        self.rows().iter().all(|r| r.port == first).then_some(first)
+        match self.ports.get() {
+            Ports::One(port) => Some(port),
+            Ports::Any => self.rows().iter().all(|r| r.port == first).then(|| {
+                self.ports.set(Ports::One(first));
+                first
+            }),
+        }
     }
     /// Marks all packets for `port`.
     #[inline]
     pub fn mark(&mut self, port: u16) {
         self.rows_mut().iter_mut().for_each(|r| r.port = port);
+        self.ports.set(Ports::One(port));
     }
     /// Bytes of the packets from index `from` on.
     #[inline]
     pub fn bytes_from(&self, from: usize) -> u64 {
         let rows = self.rows().get(from..).unwrap_or_default();
-        let (mut sum, mut flags) = (0u32, 0u16);
+        if self.chained {
+            return self.chain_bytes(rows);
+        }
+        // Whole rows at a time, as the vector units like them; only one of the words means something.
+        let mut sum = [0u32; 4];
         for r in rows {
-            sum += u32::from(r.len);
-            flags |= r.flags.0;
+            for (s, w) in sum.iter_mut().zip(r.words()) {
+                *s += w >> 16;
+            }
         }
-        if !Flags(flags).has(Flags::CHAIN) {
-            return sum.into();
-        }
-        rows.iter()
-            .map(|r| {
-                u64::from(if r.flags.has(Flags::CHAIN) {
-                    self.local.ext(&r.slot).total
-                } else {
-                    r.len.into()
-                })
-            })
-            .sum()
+        sum[Row::LEN_WORD].into()
+    }
+
+    #[cold]
+    fn chain_bytes(&self, rows: &[Row]) -> u64 {
+        let total = |r: &Row| self.local.ext(&r.slot).total;
+        rows.iter().map(|r| u64::from(if r.flags.has(Flags::CHAIN) { total(r) } else { r.len.into() })).sum()
     }
 
     /// Takes packets from the front while `f` accepts them: a transmit ring that still has room. Returns how many.
@@ -170,6 +231,7 @@ impl Batch {
             unsafe { ptr::copy(p.add(from), p, to - from) };
         }
         self.len = to - from;
+        self.chained &= self.len > 0;
     }
 
     /// Sends packet `i` to batch `to[exit[i]]`, each of which must have room for all. This one is empty afterwards.
@@ -199,6 +261,10 @@ impl Batch {
     pub fn append_to(&mut self, to: &mut Self) -> usize {
         assert!(to.local.same(&self.local), "batches of one worker");
         let (n, total) = (self.len.min(to.room()), self.len);
+        if n > 0 {
+            to.note_ports(self.ports.get());
+            to.chained |= self.chained;
+        }
         // SAFETY: different batches; rows `0..n` are initialised and are given up just below.
         unsafe { ptr::copy_nonoverlapping(self.rows.as_ptr(), to.rows.as_mut_ptr().add(to.len), n) };
         to.len += n;
@@ -224,25 +290,20 @@ impl Batch {
 
     #[inline]
     fn free(&mut self) {
-        let n = self.len;
-        let mut lines = [0u32; BURST];
-        let mut flags = 0u16;
-        for (line, r) in lines.iter_mut().zip(self.rows()) {
-            *line = r.slot.line();
-            flags |= r.flags.0;
-        }
-        if Flags(flags).has(Flags::CHAIN) {
+        if self.chained {
             return self.free_chains();
         }
-        self.len = 0;
-        self.local.put_lines(&lines[..n]);
+        let n = core::mem::replace(&mut self.len, 0);
+        // SAFETY: the first `n` rows are initialised; `len` is zero already, so their slots move exactly once.
+        self.local.put_rows(unsafe { self.rows.get_unchecked(..n).assume_init_ref() }, |r| r.slot.line());
     }
 
     #[cold]
     fn free_chains(&mut self) {
         while let Some(p) = self.pop_row() {
-            if p.flags.has(Flags::CHAIN) { self.local.free_chain(p.slot) } else { self.local.put(p.slot) }
+            self.local.free_row(p);
         }
+        self.chained = false;
     }
 
     #[inline]
@@ -270,8 +331,21 @@ impl Batch {
         Ok(())
     }
 
+    /// Takes in a packet that another worker sent.
+    ///
+    /// # Errors
+    /// The packet, if the batch is full.
+    #[inline]
+    pub fn push_parcel(&mut self, parcel: Parcel) -> Result<(), Parcel> {
+        if self.len == BURST {
+            return Err(parcel);
+        }
+        self.push_row(parcel.0);
+        Ok(())
+    }
+
     /// A copy of packet `i` in buffers of `pool`; `None` if there is no such packet or no buffer.
-    pub fn copy(&self, i: usize, pool: crate::PoolId) -> Option<PacketBuf> {
+    pub fn copy(&self, i: usize, pool: PoolId) -> Option<PacketBuf> {
         PacketBuf::copy_of(self.rows().get(i)?, &self.local, pool)
     }
 }

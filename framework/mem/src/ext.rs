@@ -35,6 +35,10 @@ pub struct Ext {
 const _: () = assert!(size_of::<Ext>() == 32);
 
 impl Ext {
+    /// Nothing but a VLAN tag.
+    pub fn tagged(vlan: u16) -> Self {
+        Self { vlan, ..Self::default() }
+    }
     /// Buffers in the frame, of its head.
     pub const fn segments(&self) -> u16 {
         self.segs

@@ -42,7 +42,7 @@ pub use ext::Ext;
 pub use local::{Local, Slots};
 pub use packet::{PacketBuf, Pkt, Segments};
 pub use pool::{Layout, Memory, Pool, PoolId};
-pub use row::{Flags, Meta, Outgoing, Slot};
+pub use row::{Flags, Meta, Outgoing, Parcel, Slot};
 
 /// Most packets in a batch.
 pub const BURST: usize = 64;

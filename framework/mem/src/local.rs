@@ -1,15 +1,17 @@
 //! A worker's way to the pools: two magazines per pool (Bonwick and Adams, "Magazines and Vmem", 2001).
 
 use core::cell::{Cell, UnsafeCell};
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hw::Iova;
+use hw::{Iova, LINE};
 
 use crate::pool::MAX_POOLS;
-use crate::{Ext, Layout, Memory, Pool, PoolId, Slot};
+use crate::row::Row;
+use crate::{Ext, Flags, Layout, Memory, Pool, PoolId, Slot};
 
 /// Up to 64 slots that change hands as one.
 pub(crate) struct Magazine {
@@ -38,18 +40,17 @@ struct Cache {
 }
 
 impl Cache {
-    /// Takes up to `out.len()` slots' lines, in one piece from the loaded magazine.
+    /// Takes up to `want` slots' lines, in one piece from the loaded magazine; none only when the pool has no more.
     #[inline]
-    fn take(&mut self, pool: &Pool, out: &mut [u32]) -> usize {
+    fn take(&mut self, pool: &Pool, want: usize) -> &[u32] {
         if self.loaded.len == 0 && !self.load(pool) {
-            return 0;
+            return &[];
         }
-        let n = out.len().min(self.loaded.len);
-        let rest = self.loaded.len - n;
-        out[..n].copy_from_slice(&self.loaded.lines[rest..rest + n]);
+        let len = self.loaded.len;
+        let rest = len.saturating_sub(want);
         self.loaded.len = rest;
-        self.hits += n as u64;
-        n
+        self.hits += (len - rest) as u64;
+        &self.loaded.lines[rest..len]
     }
 
     /// Gets something to take from: the spare magazine, or one from the depot.
@@ -69,18 +70,41 @@ impl Cache {
     }
 
     #[inline]
-    fn put(&mut self, pool: &Pool, mut lines: &[u32]) {
-        self.hits += lines.len() as u64;
-        while !lines.is_empty() {
+    fn put<T>(&mut self, pool: &Pool, mut items: &[T], line: impl Fn(&T) -> u32) {
+        self.hits += items.len() as u64;
+        while !items.is_empty() {
             if self.loaded.len == Magazine::SIZE {
                 self.unload(pool);
             }
-            let n = lines.len().min(Magazine::SIZE - self.loaded.len);
-            let (now, later) = lines.split_at(n);
             let len = self.loaded.len;
-            self.loaded.lines[len..len + n].copy_from_slice(now);
-            self.loaded.len = len + n;
-            lines = later;
+            let (now, later) = items.split_at(items.len().min(Magazine::SIZE - len));
+            for (to, item) in self.loaded.lines[len..len + now.len()].iter_mut().zip(now) {
+                *to = line(item);
+            }
+            self.loaded.len = len + now.len();
+            items = later;
+        }
+    }
+
+    /// As `put`, for places that may be empty and that are emptied.
+    #[inline]
+    fn put_some(&mut self, pool: &Pool, mut slots: &mut [Option<Slot>]) {
+        while !slots.is_empty() {
+            if self.loaded.len == Magazine::SIZE {
+                self.unload(pool);
+            }
+            let n = slots.len().min(Magazine::SIZE - self.loaded.len);
+            let (now, later) = slots.split_at_mut(n);
+            let mut len = self.loaded.len;
+            for slot in now {
+                let line = slot.take().map_or(0, |s| s.line());
+                // `len` stays below the size: there is room for all of `now`, empty or not.
+                self.loaded.lines[len % Magazine::SIZE] = line;
+                len += usize::from(line != 0);
+            }
+            self.hits += (len - self.loaded.len) as u64;
+            self.loaded.len = len;
+            slots = later;
         }
     }
 
@@ -116,18 +140,26 @@ fn give(pool: &Pool, magazine: Box<Magazine>) {
 /// Slots just taken; those not used go back when it is dropped.
 pub struct Slots<'l> {
     local: &'l Local,
-    lines: [u32; Magazine::SIZE],
+    slots: [MaybeUninit<Slot>; Magazine::SIZE],
     at: usize,
     len: usize,
+}
+
+impl Slots<'_> {
+    #[inline]
+    fn rest(&self) -> &[Slot] {
+        // SAFETY: the first `len` are initialised; those before `at` were given out.
+        unsafe { self.slots.get_unchecked(self.at..self.len).assume_init_ref() }
+    }
 }
 
 impl Iterator for Slots<'_> {
     type Item = Slot;
     #[inline]
     fn next(&mut self) -> Option<Slot> {
-        let line = *self.lines[..self.len].get(self.at)?;
+        let slot = self.rest().first()?.alias();
         self.at += 1;
-        Slot::from_line(line)
+        Some(slot)
     }
     fn size_hint(&self) -> (usize, Option<usize>) {
         let n = self.len - self.at;
@@ -139,7 +171,7 @@ impl Drop for Slots<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.at < self.len {
-            self.local.put_lines(&self.lines[self.at..self.len]);
+            self.local.put_rows(self.rest(), Slot::line);
         }
     }
 }
@@ -213,65 +245,120 @@ impl Local {
     /// Takes up to `want` buffers of `pool`, at most 64; fewer only when the pool has no more.
     #[inline]
     pub fn take_bulk(&self, pool: PoolId, want: usize) -> Slots<'_> {
-        let mut s = Slots { local: self, lines: [0; Magazine::SIZE], at: 0, len: 0 };
-        let want = want.min(Magazine::SIZE);
-        if let Some(pool) = self.0.memory.pool(pool) {
-            self.with(pool, |c| {
-                while s.len < want {
-                    match c.take(pool, &mut s.lines[s.len..want]) {
-                        0 => break,
-                        n => s.len += n,
-                    }
-                }
-            });
-        }
+        let slots = [const { MaybeUninit::uninit() }; Magazine::SIZE];
+        let mut s = Slots { local: self, slots, at: 0, len: 0 };
+        self.take_lines(pool, want.min(Magazine::SIZE), |lines| {
+            for (slot, &line) in s.slots[s.len..s.len + lines.len()].iter_mut().zip(lines) {
+                // SAFETY: magazines hold lines of slots, and a slot's line is never 0.
+                slot.write(unsafe { Slot::from_line_unchecked(line) });
+            }
+            s.len += lines.len();
+        });
         s
+    }
+
+    /// Takes up to `want` buffers; `f`, which must not come back here, gets their lines in one to three pieces.
+    #[inline]
+    pub(crate) fn take_lines(&self, pool: PoolId, mut want: usize, mut f: impl FnMut(&[u32])) {
+        let Some(pool) = self.0.memory.pool(pool) else { return };
+        self.with(pool, |c| {
+            while want > 0 {
+                let lines = c.take(pool, want);
+                if lines.is_empty() {
+                    break;
+                }
+                want -= lines.len();
+                f(lines);
+            }
+        });
     }
 
     /// Takes one buffer.
     #[inline]
     pub fn take(&self, pool: PoolId) -> Option<Slot> {
-        self.take_bulk(pool, 1).next()
+        let mut one = None;
+        self.take_lines(pool, 1, |lines| one = lines.first().and_then(|&l| Slot::from_line(l)));
+        one
     }
 
     /// Gives one buffer back, of whatever pool.
     #[inline]
     pub fn put(&self, slot: Slot) {
-        self.put_lines(&[slot.line()]);
+        self.put_rows(&[slot], Slot::line);
     }
 
     /// Gives many buffers back.
     #[inline]
     pub fn put_bulk(&self, slots: impl IntoIterator<Item = Slot>) {
-        let mut lines = [0; Magazine::SIZE];
+        let mut some = [const { MaybeUninit::<Slot>::uninit() }; Magazine::SIZE];
         let mut n = 0;
-        for slot in slots {
-            lines[n] = slot.line();
-            n += 1;
-            if n == lines.len() {
-                self.put_lines(&lines);
+        let mut slots = slots.into_iter();
+        loop {
+            let next = slots.next();
+            let ended = next.is_none();
+            if let Some(slot) = next {
+                some[n].write(slot);
+                n += 1;
+            }
+            if ended || n == some.len() {
+                // SAFETY: the first `n` are initialised, and move here.
+                self.put_rows(unsafe { some[..n].assume_init_ref() }, Slot::line);
                 n = 0;
             }
+            if ended {
+                return;
+            }
         }
-        self.put_lines(&lines[..n]);
     }
 
+    /// Takes buffers into the places of `out`, which must be empty, from the first on: a part of a ring, say. Returns
+    /// how many; fewer only when the pool has no more.
     #[inline]
-    pub(crate) fn put_lines(&self, mut lines: &[u32]) {
-        while let Some(&line) = lines.first() {
-            let pool = self.0.memory.pool_of(line);
-            let (first, span) = (pool.first, pool.span());
-            // Nearly always all of one pool: a loop without a branch says so.
-            let same = lines.iter().all(|l| l.wrapping_sub(first) < span);
-            let run = if same {
-                lines.len()
-            } else {
-                lines.iter().take_while(|l| l.wrapping_sub(first) < span).count()
-            };
-            let (now, later) = lines.split_at(run);
-            self.with(pool, |c| c.put(pool, now));
-            lines = later;
+    pub fn take_into(&self, pool: PoolId, out: &mut [Option<Slot>]) -> usize {
+        let mut n = 0;
+        self.take_lines(pool, out.len(), |lines| {
+            for (to, &line) in out[n..n + lines.len()].iter_mut().zip(lines) {
+                debug_assert!(to.is_none(), "a slot that is written over is a buffer lost");
+                *to = Slot::from_line(line);
+            }
+            n += lines.len();
+        });
+        n
+    }
+
+    /// Gives back the buffers of a part of a ring, and empties it. Places without a buffer are passed over.
+    #[inline]
+    pub fn put_all(&self, slots: &mut [Option<Slot>]) {
+        match self.0.memory.only_pool() {
+            Some(pool) => self.with(pool, |c| c.put_some(pool, slots)),
+            None => self.put_bulk(slots.iter_mut().filter_map(Option::take)),
         }
+    }
+
+    /// Gives buffers back whose lines `line` reads.
+    #[inline]
+    pub(crate) fn put_rows<T>(&self, items: &[T], line: impl Fn(&T) -> u32 + Copy) {
+        match self.0.memory.only_pool() {
+            Some(pool) => self.with(pool, |c| c.put(pool, items, line)),
+            None => self.put_mixed(items, line),
+        }
+    }
+
+    fn put_mixed<T>(&self, mut items: &[T], line: impl Fn(&T) -> u32 + Copy) {
+        while let Some(head) = items.first() {
+            let pool = self.0.memory.pool_of(line(head));
+            let (first, span) = (pool.first, pool.span());
+            let run = items.iter().take_while(|i| line(i).wrapping_sub(first) < span).count();
+            let (now, later) = items.split_at(run);
+            self.with(pool, |c| c.put(pool, now, line));
+            items = later;
+        }
+    }
+
+    /// Gives all buffers of a packet back.
+    #[inline]
+    pub(crate) fn free_row(&self, row: Row) {
+        if row.flags.has(Flags::CHAIN) { self.free_chain(row.slot) } else { self.put(row.slot) }
     }
 
     /// Gives all buffers of a frame back.
@@ -283,6 +370,25 @@ impl Local {
             next = Slot::from_line(self.ext(&slot).next);
             self.put(slot);
         }
+    }
+
+    /// Brings closer, to be read, the first bytes that a device writes into a buffer.
+    #[inline]
+    pub fn prefetch(&self, slot: &Slot) {
+        let at = slot.line() as usize * LINE + usize::from(self.layout().headroom());
+        hw::prefetch_read(self.base().as_ptr().wrapping_add(at));
+    }
+
+    /// Brings closer what is kept beside a buffer.
+    #[inline]
+    pub fn prefetch_ext(&self, slot: &Slot) {
+        hw::prefetch_read(self.0.memory.pool_of(slot.line()).ext(slot.line()));
+    }
+
+    /// Where a device finds the bytes it may fill of a buffer.
+    #[inline]
+    pub fn fill_iova(&self, slot: &Slot) -> Iova {
+        self.iova(slot.line() as usize * LINE + usize::from(self.layout().headroom()))
     }
 
     /// What is kept beside a buffer, of which `slot` is the owner.
@@ -330,6 +436,10 @@ impl Local {
         // SAFETY: `Inner` stays on one thread and no call of `with` is under way; the readers here only read.
         self.0.caches.iter().filter_map(|c| unsafe { &*c.get() }.as_ref())
     }
+    /// Gives what the magazines hold back to the depots: the worker ends, even if somebody still has a handle.
+    pub fn flush(&self) {
+        self.0.flush();
+    }
     /// Buffers in this worker's magazines.
     pub fn cached(&self) -> usize {
         self.caches().map(|c| c.loaded.len + c.spare.len).sum()
@@ -340,15 +450,22 @@ impl Local {
     }
 }
 
-impl Drop for Inner {
-    /// The worker is gone: what its magazines hold goes back to the depots.
-    fn drop(&mut self) {
-        for (i, cache) in self.caches.iter_mut().enumerate() {
-            let Some(Cache { loaded, spare, .. }) = cache.get_mut().take() else { continue };
+impl Inner {
+    /// What the magazines hold goes back to the depots.
+    fn flush(&self) {
+        for (i, cache) in self.caches.iter().enumerate() {
+            // SAFETY: `Inner` stays on one thread and no call of `with` is under way.
+            let Some(Cache { loaded, spare, .. }) = (unsafe { &mut *cache.get() }).take() else { continue };
             if let Some(pool) = self.memory.pool(PoolId(i as u8)) {
                 give(pool, loaded);
                 give(pool, spare);
             }
         }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.flush();
     }
 }

@@ -1,10 +1,12 @@
 //! One packet: borrowed from a batch, or owned outside any.
 
+use core::cell::Cell;
 use core::mem::ManuallyDrop;
 
 use hw::LINE;
 use meter::{DropCounts, DropReason};
 
+use crate::batch::Ports;
 use crate::row::Row;
 use crate::{Ext, Flags, Local, MAX_SEGMENTS, PoolId, Slot};
 
@@ -12,12 +14,13 @@ use crate::{Ext, Flags, Local, MAX_SEGMENTS, PoolId, Slot};
 pub struct Pkt<'b> {
     row: &'b mut Row,
     local: &'b Local,
+    ports: &'b Cell<Ports>,
 }
 
 impl<'b> Pkt<'b> {
     #[inline]
-    pub(crate) const fn new(row: &'b mut Row, local: &'b Local) -> Self {
-        Self { row, local }
+    pub(crate) const fn new(row: &'b mut Row, local: &'b Local, ports: &'b Cell<Ports>) -> Self {
+        Self { row, local, ports }
     }
     /// Bytes of the first buffer.
     #[inline]
@@ -42,8 +45,7 @@ impl<'b> Pkt<'b> {
     /// Changes what is known. Whether it is a chain stays as it is.
     #[inline]
     pub const fn set_flags(&mut self, flags: Flags) {
-        let chain = self.row.flags.0 & Flags::CHAIN.0;
-        self.row.flags = Flags(flags.without(Flags::CHAIN).0 | chain);
+        self.row.set_flags(flags);
     }
     /// The port it came from, or is marked for.
     #[inline]
@@ -52,8 +54,9 @@ impl<'b> Pkt<'b> {
     }
     /// Marks it for a port.
     #[inline]
-    pub const fn set_port(&mut self, port: u16) {
+    pub fn set_port(&mut self, port: u16) {
         self.row.port = port;
+        self.ports.set(Ports::Any);
     }
     /// The receive-side-scaling hash, if [`Flags::HASH`].
     #[inline]
@@ -224,12 +227,14 @@ impl<'p> Iterator for Segments<'p> {
 pub struct PacketBuf {
     row: ManuallyDrop<Row>,
     local: Local,
+    /// For [`Pkt`], which tells its batch; nobody reads this one.
+    ports: Cell<Ports>,
 }
 
 impl PacketBuf {
     pub(crate) fn new(row: Row, local: Local) -> Self {
         local.park();
-        Self { row: ManuallyDrop::new(row), local }
+        Self { row: ManuallyDrop::new(row), local, ports: Cell::new(Ports::Any) }
     }
     pub(crate) const fn local(&self) -> &Local {
         &self.local
@@ -257,7 +262,8 @@ impl PacketBuf {
     /// A copy of a packet with all it is known for, its bytes at the same places of their buffers.
     pub(crate) fn copy_of(row: &Row, local: &Local, pool: PoolId) -> Option<Self> {
         let mut from = Row { slot: row.slot.alias(), ..*row };
-        let from = Pkt::new(&mut from, local);
+        let ports = Cell::new(Ports::Any);
+        let from = Pkt::new(&mut from, local, &ports);
         let ext = from.ext();
         let segs = if row.flags.has(Flags::CHAIN) { usize::from(ext.segs) } else { 1 };
         let mut fresh = local.take_bulk(pool, segs);
@@ -285,29 +291,25 @@ impl PacketBuf {
 
     /// The packet, to read and change.
     pub fn pkt(&mut self) -> Pkt<'_> {
-        Pkt::new(&mut self.row, &self.local)
+        Pkt::new(&mut self.row, &self.local, &self.ports)
     }
     /// Drops it and counts why.
     pub fn drop_with(self, reason: DropReason, drops: &mut DropCounts) {
         drops.add(reason, 1);
         let local = self.local.clone();
-        free(&local, self.into_row());
+        local.free_row(self.into_row());
     }
     /// Ends it on purpose: it was answered, or its bytes live on in another packet. The caller counts it as consumed.
     pub fn consume(self) {
         let local = self.local.clone();
-        free(&local, self.into_row());
+        local.free_row(self.into_row());
     }
-}
-
-fn free(local: &Local, row: Row) {
-    if row.flags.has(Flags::CHAIN) { local.free_chain(row.slot) } else { local.put(row.slot) }
 }
 
 impl Drop for PacketBuf {
     fn drop(&mut self) {
         self.local.lose(1);
         let row = self.take_row();
-        free(&self.local, row);
+        self.local.free_row(row);
     }
 }

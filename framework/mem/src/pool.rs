@@ -219,6 +219,12 @@ impl Memory {
     pub fn depot(&self) -> usize {
         self.pools().map(Pool::depot).sum()
     }
+    /// The pool, if there is but one: nearly always.
+    #[inline]
+    pub(crate) fn only_pool(&self) -> Option<&Pool> {
+        let [first, second, ..] = &self.pools;
+        if second.get().is_none() { first.get() } else { None }
+    }
     /// The pool that the line belongs to.
     #[inline]
     pub(crate) fn pool_of(&self, line: u32) -> &Pool {

@@ -23,6 +23,13 @@ impl Slot {
             None => None,
         }
     }
+    /// # Safety
+    /// `line` is not 0.
+    #[inline]
+    pub(crate) const unsafe fn from_line_unchecked(line: u32) -> Self {
+        // SAFETY: by the caller.
+        Self(unsafe { NonZeroU32::new_unchecked(line) })
+    }
     #[inline]
     pub(crate) const fn line(&self) -> u32 {
         self.0.get()
@@ -102,6 +109,31 @@ pub(crate) struct Row {
     pub port: u16,
     pub hash: u32,
 }
+impl Row {
+    /// The word whose upper half is the length.
+    pub const LEN_WORD: usize = 1;
+
+    /// The row's memory, for code that handles whole rows.
+    #[inline]
+    pub const fn words(&self) -> [u32; 4] {
+        // SAFETY: 16 bytes of plain integers without padding.
+        unsafe { core::mem::transmute_copy(self) }
+    }
+    /// As [`Row::words`]; the buffer's ownership goes with them.
+    #[inline]
+    pub const fn into_words(self) -> [u32; 4] {
+        // SAFETY: as `words`.
+        unsafe { core::mem::transmute(self) }
+    }
+    /// Changes what is known. Whether it is a chain stays as it is.
+    #[inline]
+    pub const fn set_flags(&mut self, flags: Flags) {
+        let chain = self.flags.0 & Flags::CHAIN.0;
+        self.flags = Flags(flags.without(Flags::CHAIN).0 | chain);
+    }
+}
+#[cfg(target_endian = "big")]
+compile_error!("rows are handled as little-endian words");
 const _: () = assert!(size_of::<Row>() == 16 && size_of::<Option<Slot>>() == 4);
 
 /// A packet on its way into a transmit ring. Owned: give it back with `Err`, or take its slots.
@@ -130,6 +162,11 @@ impl Outgoing {
     pub fn into_slot(self) -> Slot {
         debug_assert!(!self.0.flags.has(Flags::CHAIN), "a chain has several");
         self.0.slot
+    }
+    /// Gives its buffers back; the caller counts why.
+    #[inline]
+    pub fn free(self, local: &Local) {
+        local.free_row(self.0);
     }
     /// What few packets need: VLAN tag, header lengths, segment size.
     #[inline]
@@ -161,5 +198,54 @@ impl Outgoing {
             left -= 1;
             f(at, ext.seg_len, slot);
         }
+    }
+}
+
+/// A packet on its way to another worker of the same [`crate::Memory`]: what a hand-off ring carries.
+///
+/// Not `Copy`: whoever holds it owns the packet. There is no worker here whose magazines could take the buffers back,
+/// so one that is let go is missing in the census for ever; empty a ring with [`Parcel::free`] before it goes.
+#[derive(Debug)]
+#[must_use = "a parcel that is let go is a buffer lost"]
+pub struct Parcel(pub(crate) Row);
+
+impl From<Outgoing> for Parcel {
+    #[inline]
+    fn from(packet: Outgoing) -> Self {
+        Self(packet.0)
+    }
+}
+impl From<Parcel> for Outgoing {
+    #[inline]
+    fn from(parcel: Parcel) -> Self {
+        Self(parcel.0)
+    }
+}
+
+impl Parcel {
+    /// Bytes of the first buffer.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a packet without bytes is a packet")]
+    pub const fn len(&self) -> u16 {
+        self.0.len
+    }
+    /// Marks it with the port it came from.
+    #[inline]
+    pub const fn set_port(&mut self, port: u16) {
+        self.0.port = port;
+    }
+    /// Changes what is known. Whether it is a chain stays as it is.
+    #[inline]
+    pub const fn set_flags(&mut self, flags: Flags) {
+        self.0.set_flags(flags);
+    }
+    /// What is known.
+    #[inline]
+    pub const fn flags(&self) -> Flags {
+        self.0.flags
+    }
+    /// Gives its buffers back; the caller counts why.
+    pub fn free(self, local: &Local) {
+        local.free_row(self.0);
     }
 }

@@ -11,7 +11,7 @@ use mem::{BURST, Batch, Chain, Flags, Layout, Local, Memory, Meta, PacketBuf, Po
 const BUFFERS: usize = 512;
 
 fn memory() -> (Arc<Memory>, PoolId) {
-    let memory = Memory::new(Window::on_heap(8 << 20), Layout::for_frame_room(2048).unwrap());
+    let memory = Memory::new(Window::on_heap(4 << 20), Layout::for_frame_room(2048).unwrap());
     let id = memory.add_pool(BUFFERS, None, Pages::Any).unwrap().id();
     (memory, id)
 }
@@ -312,4 +312,81 @@ fn pools_of_different_nodes_mix_in_one_batch() {
     drop((b, local));
     let depots: Vec<_> = memory.pools().map(|p| (p.depot(), p.capacity())).collect();
     assert_eq!(depots, [(BUFFERS, BUFFERS), (64, 64)], "each buffer went home");
+}
+
+#[test]
+fn a_batch_is_filled_with_fresh_buffers_as_far_as_batch_and_pool_go() {
+    let (memory, pool) = memory();
+    let local = Local::new(&memory);
+    let mut b = Batch::new(&local);
+    assert_eq!(b.fill(pool, 9, 2113, Meta::default()), 0, "no buffer has room for that");
+    let meta = Meta { port: 7, flags: Flags::HASH.with(Flags::CHAIN), hash: 5 };
+    assert_eq!((b.fill(pool, 40, 60, meta), b.fill(pool, 40, 61, meta), b.len()), (40, 24, BURST));
+    let p = b.pkt(40).unwrap();
+    assert_eq!((p.len(), p.port(), p.hash(), p.flags()), (61, 7, 5, Flags::HASH));
+    let mut others: Vec<Batch> = (0..8).map(|_| Batch::new(&local)).collect();
+    let got: usize = others.iter_mut().map(|o| o.fill(pool, BURST, 60, meta)).sum();
+    assert_eq!((got, census(&memory, &local)), (BUFFERS - BURST, 0), "the pool ends first");
+    for o in &mut others {
+        o.free_sent();
+    }
+    b.free_sent();
+    assert_eq!((census(&memory, &local), local.lost()), (BUFFERS, 0));
+}
+
+#[test]
+fn parcels_carry_packets_and_chains_to_another_worker() {
+    let (memory, pool) = memory();
+    let (to, from) = std::sync::mpsc::channel::<mem::Parcel>();
+    std::thread::scope(|s| {
+        let m = &memory;
+        s.spawn(move || {
+            let local = Local::new(m);
+            let mut b = Batch::new(&local);
+            fill(&mut b, pool, 2);
+            let mut c = Chain::new(&local, local.take(pool).unwrap(), 2000).unwrap();
+            c.push(local.take(pool).unwrap(), 9).unwrap();
+            assert!(c.finish(&mut b, Meta::default()).is_ok());
+            b.pkt(0).unwrap().bytes_mut()[59] = 0xab;
+            b.drain_while(|p| {
+                to.send(p.into()).unwrap();
+                Ok(())
+            });
+        });
+        s.spawn(move || {
+            let local = Local::new(m);
+            let mut b = Batch::new(&local);
+            for mut p in from {
+                p.set_port(9);
+                b.push_parcel(p).unwrap();
+            }
+            assert_eq!((b.len(), b.bytes_from(0), b.one_port()), (3, 2129, Some(9)));
+            assert_eq!(b.pkt(0).unwrap().bytes()[59], 0xab);
+            b.drain_while(|p| {
+                mem::Parcel::from(p).free(&local);
+                Ok(())
+            });
+            assert_eq!(local.lost(), 0);
+        });
+    });
+    assert_eq!(memory.depot(), BUFFERS);
+}
+
+#[test]
+fn parts_of_a_ring_are_filled_and_emptied_and_holes_are_passed_over() {
+    let (memory, pool) = memory();
+    for pools in 1..=2 {
+        let local = Local::new(&memory);
+        let mut ring = [const { None }; 100];
+        assert_eq!(local.take_into(pool, &mut ring[..70]), 70);
+        local.put(ring[33].take().unwrap());
+        assert_eq!(census(&memory, &local), memory.capacity() - 69);
+        local.put_all(&mut ring);
+        assert!(ring.iter().all(Option::is_none));
+        assert_eq!(census(&memory, &local), memory.capacity());
+        drop(local);
+        if pools == 1 {
+            memory.add_pool(64, None, Pages::Any).unwrap();
+        }
+    }
 }

@@ -43,8 +43,9 @@ pub trait RxQueue {
 
 /// A transmit queue. One owner, one thread.
 pub trait TxQueue {
-    /// Moves packets from the front of `from` to the device. What does not fit stays in `from`. `now` is the time
-    /// stamp of this breath, in ticks of [`hw::cycles`].
+    /// Moves packets from the front of `from` to the device; returns how many. What does not fit stays in `from`; what
+    /// the device cannot send is dropped, counted with its reason, and not among those returned. `now` is the time stamp
+    /// of this breath, in ticks of [`hw::cycles`].
     fn tx_burst(&mut self, from: &mut Batch, now: u64) -> usize;
     /// Rings for packets that wait for a tail write if `idle` or if the first has waited long enough at `now`.
     fn flush(&mut self, now: u64, idle: bool);
@@ -52,7 +53,8 @@ pub trait TxQueue {
     fn reap(&mut self) -> usize;
     /// Buffers that the device has yet to send, or that were sent and not yet reaped.
     fn inflight(&self) -> usize;
-    /// Adds the queue's counts since it was attached to `sum`.
+    /// Adds the queue's counts since it was attached to `sum`, and takes the bytes of packets that it dropped out of
+    /// `sum.bytes`.
     fn counts(&self, sum: &mut QueueMeter);
     /// Readies the queue to leave its worker. Packets in flight stay in flight.
     fn detach(self: Box<Self>) -> Box<dyn TxSetup>;
@@ -261,6 +263,9 @@ pub struct Link {
 /// What a device counted by itself. `None` is unknown, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
+    /// Good frames for this port that came in, whatever became of them behind the filters. What is neither delivered nor
+    /// missed was lost inside the device, or waits there.
+    pub rx_good: Option<u64>,
     /// Frames it put into receive queues of ours.
     pub rx_delivered: Option<u64>,
     /// Frames it sent out.

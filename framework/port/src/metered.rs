@@ -45,8 +45,8 @@ impl<Q: RxQueue, M: Counted> RxQueue for Metered<Q, M> {
         self.queue.posted()
     }
     fn counts(&self, sum: &mut QueueMeter) {
-        self.queue.counts(sum);
         self.meter.counts(sum);
+        self.queue.counts(sum);
     }
     fn detach(self: Box<Self>) -> Box<dyn RxSetup> {
         Box::new(self.queue).detach()
@@ -75,8 +75,8 @@ impl<Q: TxQueue, M: Counted> TxQueue for Metered<Q, M> {
         self.queue.inflight()
     }
     fn counts(&self, sum: &mut QueueMeter) {
-        self.queue.counts(sum);
         self.meter.counts(sum);
+        self.queue.counts(sum);
     }
     fn detach(self: Box<Self>) -> Box<dyn TxSetup> {
         Box::new(self.queue).detach()

@@ -117,4 +117,10 @@ impl<D: Copy> DescRing<D> {
     pub fn prefetch(&self, pos: Pos) {
         hw::prefetch_read(self.at(pos).as_ptr());
     }
+
+    /// Brings the cache line of the entry at `pos` closer, to be written.
+    #[inline]
+    pub fn prefetch_write(&self, pos: Pos) {
+        hw::prefetch_write(self.at(pos).as_ptr());
+    }
 }

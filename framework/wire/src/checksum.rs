@@ -79,10 +79,12 @@ const fn fold(sum: u32) -> u16 {
 fn block_sum(block: &[u8]) -> u32 {
     let (words, tail) = block.as_chunks::<4>();
     let mut sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-    let mut last = [0; 4];
-    for (to, from) in last.iter_mut().zip(tail) {
-        *to = *from;
-    }
+    let last = match *tail {
+        [a] => [a, 0, 0, 0],
+        [a, b] => [a, b, 0, 0],
+        [a, b, c] => [a, b, c, 0],
+        _ => [0; 4],
+    };
     sum += u64::from(u32::from_ne_bytes(last));
     add32(sum as u32, (sum >> 32) as u32)
 }

@@ -67,6 +67,9 @@ pub use tcp::{Tcp, TcpFlags, TcpHeader, tcp_option};
 pub use udp::{Udp, UdpHeader};
 pub use vlan::{Tci, Vlan, VlanHeader, VlanId};
 
+/// The traits that headers have, `IntoBytes::as_bytes` first of all, come from here.
+pub use zerocopy;
+
 /// Why bytes are not the header they were taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]

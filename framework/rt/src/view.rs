@@ -1,0 +1,107 @@
+//! From meters to a [`Status`].
+
+use meter::{Direction, DropCounts, Snapshot, WorkerMeter};
+
+use crate::runtime::{PortEntry, Runtime};
+use crate::status::{
+    DeviceStatus, LinkStatus, PoolStatus, PortStatus, QueueStatus, StageStatus, Status, WorkerStatus,
+    drop_map,
+};
+
+impl Runtime {
+    /// What has been counted. Costs the workers nothing: it reads what they published within the last millisecond.
+    pub fn status(&mut self) -> Status {
+        let snap = self.registry.snapshot();
+        let mut status = Status {
+            schema: 1,
+            version: env!("CARGO_PKG_VERSION"),
+            elapsed_s: self.started.elapsed().as_secs_f64(),
+            tsc_hz: hw::tsc_hz(),
+            lints: self.lints.clone(),
+            ..Status::default()
+        };
+        let owner = |port: u16, q: u16| self.workers.iter().position(|w| w.rx.contains(&(port, q)));
+        let owners: Vec<Vec<_>> =
+            self.ports.iter().map(|p| (0..p.cfg.queues).map(|q| owner(p.cfg.port, q)).collect()).collect();
+        for (p, owners) in self.ports.iter_mut().zip(owners) {
+            status.ports.push(port_status(p, &snap, &owners));
+        }
+        let mut workers = WorkerMeter::default();
+        for (id, m) in &snap.workers {
+            let core = self.workers.get(*id).and_then(|w| w.core);
+            status.workers.push(WorkerStatus::new(*id, core, m));
+            workers.cache_hits += m.cache_hits;
+            workers.cache_misses += m.cache_misses;
+            workers.cached += m.cached;
+            workers.batched += m.batched;
+            workers.parked += m.parked;
+        }
+        let mut dropped = DropCounts::default();
+        let c = &mut status.conservation;
+        for ((worker, name, kind), m) in &snap.stages {
+            status.stages.push(StageStatus::new(*worker, name, kind, m));
+            c.created += m.created;
+            c.consumed += m.consumed;
+            dropped.merge(&m.drops);
+        }
+        for ((_, _, direction), m) in &snap.queues {
+            match direction {
+                Direction::Rx => c.received += m.packets,
+                Direction::Tx => {
+                    c.sent += m.packets;
+                    dropped.merge(&m.drops);
+                }
+            }
+        }
+        c.dropped = dropped.total();
+        c.held = workers.batched + workers.parked;
+        let one = self.memory.pools().count() == 1;
+        for pool in self.memory.pools() {
+            status.pools.push(PoolStatus {
+                node: pool.node().map(hw::Node::id),
+                pages: pool.arena().pages().name(),
+                capacity: pool.capacity(),
+                available: pool.depot() + if one { workers.cached as usize } else { 0 },
+                cache_hits: workers.cache_hits,
+                cache_misses: workers.cache_misses,
+            });
+        }
+        status
+    }
+}
+
+fn port_status(p: &mut PortEntry, snap: &Snapshot, owners: &[Option<usize>]) -> PortStatus {
+    let (rx, tx) = (snap.port(&p.name, Direction::Rx), snap.port(&p.name, Direction::Tx));
+    let mut drops = rx.drops;
+    drops.merge(&tx.drops);
+    let link = p.open.link();
+    let d = p.open.device_counts();
+    let side = |id: u16, direction: Direction| {
+        let row = snap.queues.iter().find(|((n, q, dir), _)| *n == p.name && *q == id && *dir == direction);
+        row.map(|r| (&r.1).into()).unwrap_or_default()
+    };
+    PortStatus {
+        name: p.name.to_string(),
+        driver: p.open.info().driver,
+        node: p.open.info().node.map(hw::Node::id),
+        link: LinkStatus { up: link.up, speed_bps: link.speed_bps },
+        rx: (&rx).into(),
+        tx: (&tx).into(),
+        drops: drop_map(&drops),
+        device: DeviceStatus {
+            rx_good: d.rx_good,
+            rx_delivered: d.rx_delivered,
+            tx_sent: d.tx_sent,
+            rx_missed: d.rx_missed,
+            rx_errors: d.rx_errors,
+        },
+        queues: (0..p.cfg.queues)
+            .map(|id| QueueStatus {
+                id,
+                worker: owners.get(usize::from(id)).copied().flatten(),
+                rx: side(id, Direction::Rx),
+                tx: side(id, Direction::Tx),
+            })
+            .collect(),
+    }
+}
