@@ -305,7 +305,7 @@ impl L2Switch {
 
 /// 01-80-C2-00-00-00 to 0F.
 const fn is_reserved(to: Key) -> bool {
-    to.address() >> 4 == 0x0180_c200_000
+    to.address() & !0xf == 0x0180_c200_0000
 }
 
 impl Stage for L2Switch {
