@@ -93,7 +93,7 @@ struct Moment {
     idle: u64,
     useful: u64,
     stage: Option<u64>,
-    /// By device: packets received, and bus operations and their bytes by cause.
+    /// By device: packets each way, and bus operations and their bytes by cause.
     bus: Vec<(u64, [(u64, u64); Cause::ALL.len()])>,
 }
 
@@ -246,7 +246,12 @@ impl Moment {
             idle: status.workers.iter().map(|w| w.cycles.idle).sum(),
             useful: status.workers.iter().map(|w| w.cycles.useful).sum(),
             stage: status.stages.iter().map(|s| s.cycles).sum(),
-            bus: status.ports.iter().zip(devices).map(|(p, d)| (p.rx.packets, operations(d))).collect(),
+            bus: status
+                .ports
+                .iter()
+                .zip(devices)
+                .map(|(p, d)| ((p.rx.packets + p.tx.packets) / 2, operations(d)))
+                .collect(),
         }
     }
 }
