@@ -252,6 +252,26 @@ fn a_full_ring_that_waits_loses_nothing_and_holds_receiving_back() {
 }
 
 #[test]
+fn each_breath_begins_with_another_queue() {
+    // The first queue that is asked takes all buffers there are; they come back at the end of the breath.
+    let mut rig = Rig::new(64);
+    let (first, _) = by_number(|_| 0);
+    let mut g = graph(&rig, vec![first], &[], &[(0, "0", 9)]);
+    for port in 0..3 {
+        rig.add_rx(&mut g, port);
+        rig.arrive(port, numbered(0..64 * 4));
+    }
+    rig.add_tx(&mut g, 9, OnFull::Drop);
+    for now in 0..6 {
+        assert_eq!(g.breathe(now, false).received, 64, "breath {now}");
+    }
+    let left = [0, 1, 2].map(|p| rig.wire(p).rx.len());
+    assert_eq!(left, [64 * 2; 3], "each was first twice");
+    rig.run(&mut g);
+    rig.finish(g);
+}
+
+#[test]
 fn copies_are_packets_of_their_own() {
     let mut rig = Rig::new(128);
     let pool = rig.pool;

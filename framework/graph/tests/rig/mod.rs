@@ -157,7 +157,7 @@ pub struct Rig {
 impl Rig {
     /// A pool of `buffers`.
     pub fn new(buffers: usize) -> Self {
-        let memory = Memory::new(Window::on_heap(4 << 20), Layout::for_frame_room(128).unwrap());
+        let memory = Memory::new(Window::on_heap(2 << 20), Layout::for_frame_room(128).unwrap());
         let pool = memory.add_pool(buffers, None, Pages::Any).unwrap().id();
         let local = Local::new(&memory);
         Self { memory, local, pool, wires: BTreeMap::new(), now: 1 }
