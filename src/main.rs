@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
 
 /// A kernel-bypass packet I/O framework that shows where every cycle of a packet goes.
 #[derive(Parser)]
@@ -19,6 +19,9 @@ use tracing_subscriber::EnvFilter;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// What is logged on stderr: off, error, warn, info.
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", env = "RINGWRIGHT_LOG")]
+    log: LevelFilter,
 }
 
 #[derive(Subcommand)]
@@ -76,9 +79,8 @@ fn ring_size(s: &str) -> Result<ring::RingSize, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter = EnvFilter::try_from_env("RINGWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(cli.log)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()

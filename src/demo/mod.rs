@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use graph::{GraphBuilder, GraphError, OnFull, To};
 use hw::{Pages, Window, topology};
-use ixgbe::Ixgbe;
+use ixgbe::{Ixgbe, PciId};
 use ixgbe_model::{Device, Engine, ModelThread, Parameters, spawn};
 use mem::{Layout, Memory};
 use port::{OpenEnv, PortConfig};
@@ -30,6 +30,8 @@ use traffic::{Counts, Pattern, Tester};
 const SWITCH: &str = "sw";
 /// Ports, and so devices, of the demo.
 const PORTS: usize = 2;
+/// What the configuration space of an 82599 with SFP+ says (82599 data sheet, 9.3.2 and 9.3.3).
+const IDENTITY: PciId = PciId { vendor: 0x8086, device: 0x10fb };
 /// How long frames may take from one generator to the other's checker once both have stopped.
 const SETTLE: Duration = Duration::from_secs(2);
 
@@ -105,7 +107,7 @@ pub fn run(
     for (i, device) in bench.devices.iter().enumerate() {
         let name = format!("p{i}");
         let env = OpenEnv { memory: Arc::clone(runtime.memory()), name: name.as_str().into() };
-        let open = Ixgbe::open(device.bus(), node, &env)?;
+        let open = Ixgbe::open(device.bus(), IDENTITY, &env)?;
         let mut cfg = PortConfig::new(0);
         cfg.queues = worker_cores.len() as u16;
         (cfg.rx_ring, cfg.tx_ring) = (options.ring, options.ring);
@@ -113,7 +115,7 @@ pub fn run(
         runtime.add_port(&name, Box::new(open), cfg);
     }
     runtime.start(worker_cores.iter().enumerate().map(|(i, core)| plan(i as u16, *core)).collect())?;
-    let mut show = show::Show::new(options, &worker_cores, device_core, &bench.devices);
+    let mut show = show::Show::new(options, &worker_cores, device_core);
     bench.running.store(true, Ordering::Relaxed);
     let start = Instant::now();
     let mut next = Duration::from_secs(1);
@@ -125,8 +127,12 @@ pub fn run(
         let left = options.duration.saturating_sub(start.elapsed()).min(next.saturating_sub(start.elapsed()));
         thread::sleep(left.min(Duration::from_millis(50)));
     }
-    let status = bench.finish(&mut runtime);
-    Ok(show.finish(status, &bench.counts, &bench.devices, start.elapsed()))
+    let ran = start.elapsed();
+    let status = bench.quiesce(&mut runtime);
+    let report = show.finish(status, &bench.counts, &bench.devices, ran);
+    // The devices go last: until the ports were reset they could still write to memory.
+    bench.thread.stop();
+    Ok(report)
 }
 
 /// Worker and device cores: as asked, or the last and the first this process may use.
@@ -199,7 +205,7 @@ impl Bench {
     }
 
     /// Stops the generators, waits until what is under way has arrived, then stops the runtime.
-    fn finish(&self, runtime: &mut Runtime) -> Status {
+    fn quiesce(&self, runtime: &mut Runtime) -> Status {
         self.running.store(false, Ordering::Relaxed);
         let since = Instant::now();
         let sum = |f: fn(&Counts) -> u64| self.counts.iter().map(|c| f(c)).sum::<u64>();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ixgbe_defs::Queue;
 use ixgbe_model::{Cause, Device, Direction};
+use pcie::{AddressWidth, Parameters, Source, Transactions};
 use rt::Status;
 use serde::Serialize;
 
@@ -29,19 +31,19 @@ pub struct Checked {
     pub changed: u64,
 }
 
-/// What the devices' bus operations take of a PCIe link. Modelled: the operations and their bytes are counted by the
-/// software devices, the link is not there.
+/// What the devices' bus operations would take of a PCIe link. The operations and their bytes are counted by the
+/// software devices, one by one; how they are cut into packets is modelled, and the link is not there.
 #[derive(Clone, Debug, Serialize)]
-pub struct Link {
+pub struct LinkLoad {
     /// The link of each device.
     pub link: String,
-    /// Always "model".
+    /// Always `model`.
     pub source: &'static str,
-    /// Share of the busier device's link towards the host, 0 to 1, over the interval.
+    /// Share of the link from the busier device to the host; more than 1 is more than the link could carry.
     pub upstream: f64,
-    /// Share of the busier device's link towards the device.
+    /// Share of the link from the host to the busier device.
     pub downstream: f64,
-    /// Packets per second, each way on a port, at which a direction of the link would be full.
+    /// Packets per second through a port, each way, at which a direction of its link would be full.
     pub ceiling_pps: f64,
 }
 
@@ -69,7 +71,7 @@ pub struct Demo {
     /// The generators' and checkers' view.
     pub checked: Checked,
     /// PCIe, modelled.
-    pub pcie: Option<Link>,
+    pub pcie: Option<LinkLoad>,
     /// Since the last report, or since the start in the last one.
     #[serde(skip)]
     pub cycles: Cycles,
@@ -91,7 +93,8 @@ struct Moment {
     idle: u64,
     useful: u64,
     stage: Option<u64>,
-    bus: Vec<Bus>,
+    /// By device: packets each way, and bus operations and their bytes by cause.
+    bus: Vec<(u64, [(u64, u64); Cause::ALL.len()])>,
 }
 
 pub struct Show {
@@ -170,7 +173,7 @@ impl Show {
             device_core: self.device_core,
             packets_per_second: packets / seconds,
             checked: Checked::new(counts),
-            pcie: self.pcie(last, seconds, packets),
+            pcie: self.load(last, seconds),
             cycles: Cycles {
                 idle_share: idle / (idle + useful).max(1.0),
                 useful: some.then(|| useful / packets),
@@ -179,6 +182,60 @@ impl Show {
         };
         Report { status, demo }
     }
+
+    /// What the interval's bus operations would take of the link.
+    fn load(&self, last: &Moment, seconds: f64) -> Option<LinkLoad> {
+        let elapsed = Duration::try_from_secs_f64(seconds).ok()?;
+        let mut load = LinkLoad {
+            link: self.link.to_string(),
+            source: Source::Model.name(),
+            upstream: 0.0,
+            downstream: 0.0,
+            ceiling_pps: f64::INFINITY,
+        };
+        for (i, (packets, now)) in self.last.bus.iter().enumerate() {
+            let (packets_before, before) = last.bus.get(i).copied().unwrap_or_default();
+            let mut sum = Transactions::new(Source::Model, Parameters::usual(self.link));
+            for ((cause, now), before) in CAUSES.iter().zip(now).zip(before) {
+                // Addresses of the demo's memory lie below 4 GiB unless there is more of it than that.
+                sum.estimate(*cause, AddressWidth::Bits32, now.0 - before.0, now.1 - before.1);
+            }
+            let u = sum.utilization(self.link, elapsed)?;
+            load.upstream = load.upstream.max(u.upstream);
+            load.downstream = load.downstream.max(u.downstream);
+            let full = sum.ceiling(self.link, packets - packets_before)?;
+            load.ceiling_pps = load.ceiling_pps.min(full.packets_per_second);
+        }
+        Some(load)
+    }
+}
+
+/// The link's words for the device's causes, in the order of the latter's numbers.
+const CAUSES: [pcie::Cause; Cause::ALL.len()] = [
+    pcie::Cause::MmioWrite,
+    pcie::Cause::MmioRead,
+    pcie::Cause::DescRead,
+    pcie::Cause::IndexRead,
+    pcie::Cause::PayloadRead,
+    pcie::Cause::PayloadWrite,
+    pcie::Cause::CompletionWrite,
+    pcie::Cause::IndexWrite,
+    pcie::Cause::Interrupt,
+];
+
+/// A device's bus operations and their bytes, by cause, all queues together.
+fn operations(device: &Device) -> [(u64, u64); Cause::ALL.len()] {
+    let mut sum = [(0, 0); Cause::ALL.len()];
+    let tallies = (0..=u8::MAX)
+        .map_while(Queue::new)
+        .flat_map(|q| [Direction::Rx, Direction::Tx].map(|d| device.tally(d, q)));
+    for t in tallies {
+        for (s, cause) in sum.iter_mut().zip(Cause::ALL) {
+            s.0 += t.ops(cause);
+            s.1 += t.bytes(cause);
+        }
+    }
+    sum
 }
 
 impl Moment {
@@ -189,7 +246,12 @@ impl Moment {
             idle: status.workers.iter().map(|w| w.cycles.idle).sum(),
             useful: status.workers.iter().map(|w| w.cycles.useful).sum(),
             stage: status.stages.iter().map(|s| s.cycles).sum(),
-            bus: devices.iter().map(bus).collect(),
+            bus: status
+                .ports
+                .iter()
+                .zip(devices)
+                .map(|(p, d)| ((p.rx.packets + p.tx.packets) / 2, operations(d)))
+                .collect(),
         }
     }
 }
@@ -271,7 +333,8 @@ impl fmt::Display for Report {
         if let Some(l) = &d.pcie {
             writeln!(
                 f,
-                "PCIe {}, modelled from the devices' own counts: {:.0} % up, {:.0} % down; full at {:.1} M packets/s a port",
+                "PCIe {} (modelled from the DMA that the devices counted): {:.0} % up, {:.0} % down; full at {:.1} M packets/s \
+                 a port and way",
                 l.link,
                 l.upstream * 100.0,
                 l.downstream * 100.0,
@@ -343,6 +406,12 @@ fn cycles_text(c: &rt::CyclesPerPacket, stage: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_crates_have_the_same_words_for_causes() {
+        let (link, device) = (CAUSES.map(pcie::Cause::name), Cause::ALL.map(Cause::name));
+        assert_eq!(link, device);
+    }
 
     #[test]
     fn thousands_stand_apart() {

@@ -35,6 +35,8 @@ pub struct Graph {
     nodes: Vec<Entry>,
     source: To,
     rx: Vec<RxLane>,
+    /// The receive queue that this breath began with.
+    turn: usize,
     out: Out,
     scratch: Batch,
     /// Counts of edges that start at no stage.
@@ -57,6 +59,7 @@ impl Graph {
             nodes,
             source,
             rx: Vec::new(),
+            turn: 0,
             out,
             scratch,
             direct: StageMeter::default(),
@@ -75,7 +78,9 @@ impl Graph {
         for lane in &mut self.out.lanes {
             clear &= lane.retry(now);
         }
-        for i in 0..self.rx.len() {
+        // Each breath begins with another queue, so that none is always served last when there is not room for all.
+        self.turn = if self.turn + 1 < self.rx.len() { self.turn + 1 } else { 0 };
+        for i in (self.turn..self.rx.len()).chain(0..self.turn) {
             if !clear {
                 break;
             }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ringwright_pcie::{
-    AddressWidth, Bus, Cause, Headers, Link, Overhead, Parameters, PcieError, Source, Totals, Transactions,
+    AddressWidth, Bus, Cause, Headers, Link, Operation, Overhead, Parameters, PcieError, Source, Totals,
+    Transactions,
 };
 
 fn link(name: &str) -> Link {
@@ -163,6 +164,17 @@ fn utilization_is_bytes_over_what_the_link_carries() {
     // At the ceiling the busier direction is full.
     let ceiling = t.ceiling(link, operations).expect("bytes were seen");
     assert!((operations as f64 / u.upstream / ceiling.packets_per_second - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn an_estimate_keeps_the_payload_when_the_mean_is_uneven() {
+    let p = Parameters::default();
+    // 14 bytes in 3 writes: two of 5 bytes, two double words each, and one of 4.
+    let split = p.estimate(Operation::Write, AddressWidth::Bits32, 3, 14);
+    assert_eq!((split.requests, split.request_bytes), (3, 2 * 28 + 24));
+    // 256.5 bytes a write: half of 256, half of 257, which need a second TLP.
+    let split = p.estimate(Operation::Write, AddressWidth::Bits32, 10, 2565);
+    assert_eq!((split.requests, split.request_bytes), (5 + 2 * 5, 5 * 276 + 5 * (276 + 24)));
 }
 
 #[test]

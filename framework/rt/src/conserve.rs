@@ -29,6 +29,8 @@ pub struct Conservation {
 pub(crate) struct Witness {
     /// Packets that devices say they delivered, less those that receive queues delivered or dropped: all ports.
     pub rx_difference: u64,
+    /// Good frames that came into devices, less those that they delivered or say they missed: all ports.
+    pub in_device: u64,
     /// Packets that transmit queues took, less those that devices say they sent: all ports.
     pub tx_difference: u64,
     /// Buffers of the pools that are in none of their places.
@@ -45,7 +47,7 @@ impl Conservation {
     pub(crate) fn judge(&mut self, w: &Witness) {
         let inside =
             (self.received + self.created).abs_diff(self.sent + self.consumed + self.held + self.dropped);
-        let boundary = w.rx_difference + w.tx_difference;
+        let boundary = w.rx_difference + w.in_device + w.tx_difference;
         self.unexplained = Some((boundary + w.lost.max(inside)).max(w.missing + w.lost));
     }
 }
@@ -76,7 +78,16 @@ mod tests {
             1,
             "a driver put it back uncounted"
         );
-        assert_eq!(unexplained(5, 5, Witness { tx_difference: 1, ..none }), 1, "a device swallowed it");
+        assert_eq!(
+            unexplained(5, 5, Witness { tx_difference: 1, ..none }),
+            1,
+            "a device swallowed it on its way out"
+        );
+        assert_eq!(
+            unexplained(4, 4, Witness { in_device: 1, ..none }),
+            1,
+            "a device swallowed it on its way in"
+        );
         assert_eq!(unexplained(5, 5, Witness { missing: 1, ..none }), 1, "an empty buffer is gone");
     }
 

@@ -342,6 +342,7 @@ impl Runtime {
                 mine.map(|c| c.2.packets + drops(&c.2)).sum::<u64>()
             };
             w.rx_difference += p.device.rx_delivered.map_or(0, |n| n.abs_diff(sum(Direction::Rx)));
+            w.in_device += p.device.unaccounted().unwrap_or(0);
             w.tx_difference += p.device.tx_sent.map_or(0, |n| n.abs_diff(sum(Direction::Tx)));
         }
         w

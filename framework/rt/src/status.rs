@@ -89,6 +89,8 @@ pub struct LinkStatus {
 /// A device's own counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeviceStatus {
+    /// Good frames for this port that came in, whatever became of them.
+    pub rx_good: Option<u64>,
     /// Frames put into receive queues.
     pub rx_delivered: Option<u64>,
     /// Frames sent.
@@ -97,6 +99,13 @@ pub struct DeviceStatus {
     pub rx_missed: Option<u64>,
     /// Frames thrown away for faults of their own.
     pub rx_errors: Option<u64>,
+}
+
+impl DeviceStatus {
+    /// Good frames that the device neither delivered nor says it missed. While traffic flows some may only wait in it.
+    pub(crate) fn unaccounted(&self) -> Option<u64> {
+        Some(self.rx_good?.abs_diff(self.rx_delivered? + self.rx_missed?))
+    }
 }
 
 /// A queue pair.

@@ -89,6 +89,7 @@ fn port_status(p: &mut PortEntry, snap: &Snapshot, owners: &[Option<usize>]) -> 
         tx: (&tx).into(),
         drops: drop_map(&drops),
         device: DeviceStatus {
+            rx_good: d.rx_good,
             rx_delivered: d.rx_delivered,
             tx_sent: d.tx_sent,
             rx_missed: d.rx_missed,

@@ -97,14 +97,15 @@ impl Worker {
                 self.graph.tick(now);
                 self.publish();
             }
-            // A load of a line that nobody writes costs nothing.
-            if self.mailbox.waiting.load(Ordering::Relaxed) {
-                self.obey();
-            }
+            // Before new commands are taken: the breath just ended must have begun after the one that says leave.
             if let Some((deadline, _)) = &self.leave
                 && (self.is_drained(breath) || now.wrapping_sub(*deadline) < u64::MAX / 2)
             {
                 return self.farewell();
+            }
+            // A load of a line that nobody writes costs nothing.
+            if self.mailbox.waiting.load(Ordering::Relaxed) {
+                self.obey();
             }
         }
     }
@@ -184,6 +185,8 @@ impl Worker {
         meter.lost = local.lost();
         (meter.cached, meter.posted, meter.inflight, meter.batched, meter.parked) = (0, 0, 0, 0, parked);
         published.publish(&meter);
+        // A packet that was forgotten has a handle of its own; the magazines' buffers are not lost with it.
+        local.flush();
         drop(local);
         if let Some((_, to)) = leave {
             let _ = to.send(Farewell { worker: id, queues, meter, parked });

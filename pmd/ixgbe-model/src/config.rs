@@ -6,8 +6,10 @@ use crate::filters::{Filters, Rss};
 use crate::regs::RegisterFile;
 
 pub(crate) struct Config {
-    /// RXEN set and the path not halted.
+    /// RXEN set.
     pub(crate) rx_on: bool,
+    /// The receive path takes no frames; what is in it still reaches memory (82599 4.6.7.1, 8.2.3.13.1).
+    pub(crate) rx_halted: bool,
     /// TE set.
     pub(crate) tx_on: bool,
     /// Longest frame with CRC, without a VLAN tag.
@@ -40,6 +42,7 @@ impl Config {
         };
         let mut config = Self {
             rx_on: false,
+            rx_halted: false,
             tx_on: false,
             max_frame: 0,
             store_bad: false,
@@ -75,7 +78,8 @@ impl Config {
         let dmatx = file.get(regs::DMATXCTL);
         let jumbo = hlreg0 & regs::hlreg0::JUMBOEN != 0;
         let kib = (file.get(regs::rxpbsize(0)) & regs::PBSIZE_MASK) >> regs::PBSIZE_SHIFT;
-        self.rx_on = master && !halted && file.get(regs::RXCTRL) & regs::rxctrl::RXEN != 0;
+        self.rx_halted = halted;
+        self.rx_on = master && file.get(regs::RXCTRL) & regs::rxctrl::RXEN != 0;
         self.tx_on = master && dmatx & regs::dmatxctl::TE != 0;
         self.max_frame = if jumbo { mfs.min(ixgbe_defs::MAX_FRAME_BYTES) } else { STANDARD_FRAME };
         self.store_bad = file.get(regs::FCTRL) & regs::fctrl::SBP != 0;

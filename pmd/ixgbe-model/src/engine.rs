@@ -128,6 +128,9 @@ impl<W: Wire> Engine<W> {
         if moved > 0 {
             self.wire.end_burst();
         }
+        if self.config.rx_halted {
+            self.report_empty();
+        }
         moved
     }
 
@@ -227,7 +230,12 @@ impl<W: Wire> Engine<W> {
         let master = file.get(regs::CTRL) & regs::ctrl::MASTER_DISABLE == 0;
         let bits = [(self.link, regs::status::LINK_UP), (master, regs::status::MASTER_ENABLED)];
         file.set(regs::STATUS, bits.iter().map(|(on, bit)| if *on { *bit } else { 0 }).sum());
-        let halted = file.get(regs::SECRXCTRL) & regs::secrxctrl::RX_DIS != 0;
-        file.set(regs::SECRXSTAT, if halted { regs::secrxstat::SECRX_RDY } else { 0 });
+        self.report_empty();
+    }
+
+    /// SECRX_RDY: the receive path takes nothing more and is empty (82599 8.2.3.13.2).
+    fn report_empty(&self) {
+        let ready = self.config.rx_halted && (self.rx.is_empty() || !self.config.rx_on);
+        self.shared.file.set(regs::SECRXSTAT, if ready { regs::secrxstat::SECRX_RDY } else { 0 });
     }
 }

@@ -267,13 +267,21 @@ impl RxSide {
             }
         }
         let mut moved = self.drain(ctx);
-        while moved < ctx.params.burst && (!ctx.params.pause || self.buffer.is_empty()) {
+        while moved < ctx.params.burst
+            && !ctx.config.rx_halted
+            && (!ctx.params.pause || self.buffer.is_empty())
+        {
             let Some(arrival) = wire.rx_next(room) else { break };
             moved += 1;
             self.arrive(ctx, room, arrival);
         }
         self.end_burst(ctx);
         moved
+    }
+
+    /// No frame is between the wire and memory.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
     }
 
     /// Frames that were held back, in their order: one that still finds no descriptor holds up all behind it.
