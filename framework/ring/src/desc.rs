@@ -71,12 +71,18 @@ impl<D: Copy> DescRing<D> {
         unsafe { self.base.add(self.size.index(pos)) }
     }
 
-    #[inline]
-    fn words(&self, pos: Pos) -> impl Iterator<Item = &AtomicU64> {
-        const { assert!(size_of::<D>().is_multiple_of(8) && align_of::<D>() <= 8) };
-        let at = self.at(pos).cast::<u64>();
-        // SAFETY: the words of one entry, in bounds and aligned; both sides touch them only as 64-bit atomics.
-        (0..size_of::<D>() / 8).map(move |i| unsafe { AtomicU64::from_ptr(at.add(i).as_ptr()) })
+    /// 64-bit words of an entry.
+    const WORDS: usize = {
+        assert!(size_of::<D>().is_multiple_of(8) && align_of::<D>() <= 8);
+        size_of::<D>() / 8
+    };
+
+    #[inline(always)]
+    fn word(&self, pos: Pos, i: usize) -> &AtomicU64 {
+        debug_assert!(i < Self::WORDS);
+        // SAFETY: a word of one entry, in bounds and aligned, as all callers stay below `WORDS`; both sides touch entries
+        // only as 64-bit atomics.
+        unsafe { AtomicU64::from_ptr(self.at(pos).cast::<u64>().add(i).as_ptr()) }
     }
 
     /// Writes the entry at `pos`. The device may look only after a doorbell, which publishes it.
@@ -85,8 +91,10 @@ impl<D: Copy> DescRing<D> {
     where
         D: IntoBytes + Immutable,
     {
-        for (word, bytes) in self.words(pos).zip(d.as_bytes().as_chunks::<8>().0) {
-            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        let words: *const u64 = (&raw const d).cast();
+        for i in 0..Self::WORDS {
+            // SAFETY: inside `d`, all of whose bytes are initialised (`IntoBytes`).
+            self.word(pos, i).store(unsafe { words.add(i).read_unaligned() }, Ordering::Relaxed);
         }
     }
 
@@ -99,15 +107,17 @@ impl<D: Copy> DescRing<D> {
         D: Completion,
     {
         const { assert!(D::OWNER.is_multiple_of(8) && D::OWNER + 8 <= size_of::<D>()) };
-        let owner = self.words(pos).nth(D::OWNER / 8)?.load(Ordering::Acquire);
+        let owner = self.word(pos, D::OWNER / 8).load(Ordering::Acquire);
         if !D::is_done(u64::from_le(owner), pos, self.size) {
             return None;
         }
         let mut d = D::new_zeroed();
-        for (i, (word, bytes)) in self.words(pos).zip(d.as_mut_bytes().as_chunks_mut::<8>().0).enumerate() {
+        let words: *mut u64 = (&raw mut d).cast();
+        for i in 0..Self::WORDS {
             // The word that was checked is the word that is returned.
-            let value = if i == D::OWNER / 8 { owner } else { word.load(Ordering::Relaxed) };
-            *bytes = value.to_ne_bytes();
+            let value = if i == D::OWNER / 8 { owner } else { self.word(pos, i).load(Ordering::Relaxed) };
+            // SAFETY: inside `d`, for which any bytes are a value (`FromBytes`).
+            unsafe { words.add(i).write_unaligned(value) };
         }
         Some(d)
     }
