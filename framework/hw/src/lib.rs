@@ -99,6 +99,14 @@ pub enum HwError {
         /// Page size.
         page: PageSize,
     },
+    /// Not enough memory at all.
+    #[error("asked {} of memory, {} are available; ask for fewer buffers", Bytes(*asked), Bytes(*free))]
+    NoMemory {
+        /// Bytes asked for.
+        asked: usize,
+        /// Bytes that are available.
+        free: usize,
+    },
     /// RLIMIT_MEMLOCK is too low.
     #[error("locking {} needs more than the memlock limit of {}; run `ulimit -l unlimited`, set LimitMEMLOCK=infinity \
         in the unit file, or use 2M pages, which need no lock", Bytes(*need), Bytes(*limit))]

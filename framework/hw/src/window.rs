@@ -269,11 +269,15 @@ impl Arena {
         }
     }
 
-    /// Superpages are counted before they are asked for: the answer names how many are missing.
+    /// Pages are counted before they are asked for: the answer names how many are missing.
     fn enough(&self) -> Result<(), HwError> {
         let (page, node, asked) = (self.pages, self.node, self.len);
         if page == PageSize::Base4K {
-            return Ok(());
+            // Memory is promised freely and taken back by force: better to ask what there is.
+            return match os::available() {
+                Some(free) if free < asked => Err(HwError::NoMemory { asked, free }),
+                _ => Ok(()),
+            };
         }
         let need = asked / page.bytes();
         match page.count(node) {

@@ -77,6 +77,14 @@ fn too_few_superpages_name_the_number_and_the_command() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "/proc")]
+fn more_memory_than_there_is_is_refused_before_it_is_touched() {
+    let e =
+        window().arena(200 << 30, None, Pages::Only(PageSize::Base4K)).map(|_| ()).unwrap_err().to_string();
+    assert!(e.starts_with("asked 200 GiB of memory, ") && e.ends_with("ask for fewer buffers"), "{e}");
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "huge pages")]
 fn superpages_are_really_superpages() {
     for page in [PageSize::Huge2M, PageSize::Huge1G] {
