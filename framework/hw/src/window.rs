@@ -135,8 +135,7 @@ impl Window {
         pages: PageSize,
         strict: bool,
     ) -> Result<Arc<Arena>, HwError> {
-        let len = bytes.max(1).next_multiple_of(pages.bytes().max(GRANULE));
-        let offset = self.place(len, pages.bytes().max(GRANULE))?;
+        let (offset, len) = self.place(bytes, pages.bytes().max(GRANULE))?;
         // From here on, dropping the arena gives the place back.
         let mut arena = Arena { window: Arc::clone(self), offset, len, pages, node, locked: false };
         match self.backing {
@@ -147,9 +146,16 @@ impl Window {
         Ok(Arc::new(arena))
     }
 
-    /// Finds room for `len` bytes: first fit, never across the MSI range.
-    fn place(&self, len: usize, align: usize) -> Result<usize, HwError> {
+    /// Finds room for `bytes`, a multiple of `align` long: first fit, never across the MSI range. Returns start and length.
+    fn place(&self, bytes: usize, align: usize) -> Result<(usize, usize), HwError> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = taken.iter().map(|t| t.1 - t.0).sum();
+        let full = |asked| HwError::NoRoom { asked, taken: used, len: self.len };
+        // The sums below cannot overflow once this has been ruled out.
+        if bytes > self.len {
+            return Err(full(bytes));
+        }
+        let len = bytes.max(1).next_multiple_of(align);
         let mut fences = taken.clone();
         fences.push((MSI.start, MSI.end));
         fences.sort_unstable();
@@ -162,11 +168,10 @@ impl Window {
         }
         let at = at.next_multiple_of(align);
         if at + len > self.len {
-            let used = taken.iter().map(|t| t.1 - t.0).sum();
-            return Err(HwError::NoRoom { asked: len, taken: used, len: self.len });
+            return Err(full(len));
         }
         taken.push((at, at + len));
-        Ok(at)
+        Ok((at, len))
     }
 }
 
