@@ -18,7 +18,11 @@ pub struct DmaPool {
 
 impl DmaPool {
     /// All of `arena` is free.
+    ///
+    /// # Panics
+    /// If something else lies in the arena: another pool of rings, or packet buffers.
     pub fn new(arena: Arc<Arena>) -> Arc<Self> {
+        assert!(arena.claim(), "an arena has one owner of what lies in it");
         let all = vec![(0, arena.len())];
         Arc::new(Self { arena, free: Mutex::new(all), quarantined: AtomicUsize::new(0) })
     }

@@ -2,6 +2,7 @@
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Bytes, HwError, Iova, Node, PageSize, Pages, os, topology};
@@ -137,7 +138,8 @@ impl Window {
     ) -> Result<Arc<Arena>, HwError> {
         let (offset, len) = self.place(bytes, pages.bytes().max(GRANULE))?;
         // From here on, dropping the arena gives the place back.
-        let mut arena = Arena { window: Arc::clone(self), offset, len, pages, node, locked: false };
+        let (window, claimed) = (Arc::clone(self), AtomicBool::new(false));
+        let mut arena = Arena { window, offset, len, pages, node, locked: false, claimed };
         match self.backing {
             // SAFETY: the place is free, and ours since `place`.
             Backing::Heap(_) => unsafe { arena.base().write_bytes(0, len) },
@@ -194,9 +196,15 @@ pub struct Arena {
     pages: PageSize,
     node: Option<Node>,
     locked: bool,
+    claimed: AtomicBool,
 }
 
 impl Arena {
+    /// Takes what lies in the arena, as rings or as packet buffers: true for the first who asks. Nobody else may hand out
+    /// its memory.
+    pub fn claim(&self) -> bool {
+        !self.claimed.swap(true, Ordering::Relaxed)
+    }
     /// Its first byte.
     pub fn base(&self) -> NonNull<u8> {
         // SAFETY: the arena lies in its window.

@@ -90,6 +90,7 @@ unsafe impl Sync for Pool {}
 
 impl Pool {
     fn new(id: PoolId, arena: Arc<Arena>, layout: Layout, capacity: usize) -> Self {
+        assert!(arena.claim(), "a fresh arena");
         let first = (arena.offset() / LINE) as u32;
         let magazines = capacity.div_ceil(Magazine::SIZE) + 2 * MAX_WORKERS;
         let full = ArrayQueue::new(magazines);

@@ -406,3 +406,10 @@ fn workers_that_come_and_go_leave_the_depot_as_they_found_it() {
     local.put_bulk(all);
     assert_eq!(census(&memory, &local), BUFFERS);
 }
+
+#[test]
+#[should_panic(expected = "one owner")]
+fn rings_cannot_be_carved_out_of_packet_memory() {
+    let (memory, pool) = memory();
+    hw::DmaPool::new(Arc::clone(memory.pool(pool).unwrap().arena()));
+}
