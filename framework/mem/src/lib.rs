@@ -15,7 +15,8 @@
 //!
 //! The unit of ownership is the batch, not the packet: nothing runs per packet when many are freed. A batch that is
 //! dropped with packets in it frees them, and counts them as lost ([`Local::lost`]): that is always a fault. To drop
-//! packets on purpose takes a [`meter::DropReason`]; nothing else compiles:
+//! packets on purpose takes a [`meter::DropReason`]. What frees without one ([`Batch::free_sent`], [`PacketBuf::consume`],
+//! [`Outgoing::free`], [`Parcel::free`]) is for packets that its caller has counted; one that was not shows as unexplained.
 //!
 //! ```compile_fail,E0599
 //! fn forget(batch: &mut ringwright_mem::Batch) { batch.clear() }

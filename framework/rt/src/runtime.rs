@@ -293,7 +293,7 @@ impl Runtime {
         let mut witness = self.witness(&status, &counts);
         self.reset_ports();
         // Everything is back in the depots, or it is gone.
-        witness.missing = (self.memory.capacity() as u64).saturating_sub(self.memory.depot() as u64);
+        witness.missing = (self.memory.capacity() as u64).abs_diff(self.memory.depot() as u64);
         witness.lost = lost;
         tracing::debug!(parked, ?witness, "stopped");
         status.conservation.held = 0;
@@ -308,21 +308,23 @@ impl Runtime {
     fn dismiss(&mut self) -> Vec<Farewell> {
         let (to, from): (_, Receiver<Farewell>) = channel();
         let deadline = hw::cycles().wrapping_add(hw::tsc_hz() * DRAIN.as_secs());
-        for w in &self.workers {
+        let here = |w: &&WorkerEntry| w.thread.is_some();
+        let there = self.workers.iter().filter(here).count();
+        for w in self.workers.iter().filter(here) {
             let to = to.clone();
             w.mailbox.send(Box::new(move |worker: &mut Worker| worker.leave(deadline, to)));
         }
         drop(to);
         let mut all = Vec::new();
         for patience in [DRAIN + DRAIN / 4, DRAIN] {
-            while all.len() < self.workers.len()
+            while all.len() < there
                 && let Ok(f) = from.recv_timeout(patience)
             {
                 all.push(f);
             }
             self.workers.iter().for_each(|w| w.abort.store(true, Ordering::Relaxed));
         }
-        for w in &mut self.workers {
+        for w in self.workers.iter_mut().filter(|w| w.thread.is_some()) {
             if all.iter().any(|f| f.worker == w.id) {
                 let _ = w.thread.take().map(JoinHandle::join);
             } else {
