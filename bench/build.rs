@@ -1,4 +1,5 @@
 //! Records the compiler that builds the hot paths: instruction counts only compare within one version.
+#![forbid(unsafe_code)]
 
 use std::process::Command;
 

@@ -48,15 +48,15 @@ impl Stage for Does {
 
 type Calls = Rc<RefCell<Vec<usize>>>;
 
-fn does(work: impl FnMut(&mut Batch, &mut Exits<'_, Way>) + 'static) -> (Box<Does>, Calls) {
+fn does(work: impl FnMut(&mut Batch, &mut Exits<'_, Way>) + 'static) -> (Does, Calls) {
     let calls = Calls::default();
-    (Box::new(Does { work: Box::new(work), calls: Rc::clone(&calls) }), calls)
+    (Does { work: Box::new(work), calls: Rc::clone(&calls) }, calls)
 }
 fn number_of(batch: &mut Batch, i: usize) -> u32 {
     rig::number(batch.pkt(i).unwrap().bytes())
 }
 /// By the number in each packet.
-fn by_number(f: impl Fn(u32) -> u8 + 'static) -> (Box<Does>, Calls) {
+fn by_number(f: impl Fn(u32) -> u8 + 'static) -> (Does, Calls) {
     does(move |batch, exits| {
         for i in 0..batch.len() {
             exits.set(i, Way(f(number_of(batch, i))));
@@ -65,14 +65,10 @@ fn by_number(f: impl Fn(u32) -> u8 + 'static) -> (Box<Does>, Calls) {
 }
 
 /// A graph of stages that receive in a row and whose exits lead where `edges` says.
-fn graph(
-    rig: &Rig,
-    stages: Vec<Box<Does>>,
-    edges: &[(usize, &str, usize)],
-    tx: &[(usize, &str, u16)],
-) -> Graph {
+fn graph(rig: &Rig, stages: Vec<Does>, edges: &[(usize, &str, usize)], tx: &[(usize, &str, u16)]) -> Graph {
     let mut b = GraphBuilder::new(&rig.local);
-    let nodes: Vec<_> = stages.into_iter().enumerate().map(|(i, s)| b.add(&format!("s{i}"), s)).collect();
+    let nodes: Vec<_> =
+        stages.into_iter().enumerate().map(|(i, s)| b.add(&format!("s{i}"), Box::new(s))).collect();
     for &node in &nodes {
         for exit in ["0", "1", "2"] {
             b.join(node, exit, To::Drop(DropReason::NoRoute)).unwrap();
@@ -187,7 +183,7 @@ fn packets_marked_for_ports_part_by_port_and_those_for_none_have_no_route() {
         }
     });
     let mut b = GraphBuilder::new(&rig.local);
-    let node = b.add("s0", first);
+    let node = b.add("s0", Box::new(first));
     b.join(node, "0", To::Marked).unwrap();
     for exit in ["1", "2"] {
         b.join(node, exit, To::Drop(DropReason::NoRoute)).unwrap();
@@ -252,6 +248,26 @@ fn a_full_ring_that_waits_loses_nothing_and_holds_receiving_back() {
     let of = |f: fn(&u32) -> bool| sent.iter().copied().filter(f).collect::<Vec<_>>();
     assert_eq!(of(|&n| n < 1000), (0..300).collect::<Vec<_>>(), "nothing lost, in order");
     assert_eq!(of(|&n| n >= 1000), (1000..1020).collect::<Vec<_>>());
+    rig.finish(g);
+}
+
+#[test]
+fn each_breath_begins_with_another_queue() {
+    // The first queue that is asked takes all buffers there are; they come back at the end of the breath.
+    let mut rig = Rig::new(64);
+    let (first, _) = by_number(|_| 0);
+    let mut g = graph(&rig, vec![first], &[], &[(0, "0", 9)]);
+    for port in 0..3 {
+        rig.add_rx(&mut g, port);
+        rig.arrive(port, numbered(0..64 * 4));
+    }
+    rig.add_tx(&mut g, 9, OnFull::Drop);
+    for now in 0..6 {
+        assert_eq!(g.breathe(now, false).received, 64, "breath {now}");
+    }
+    let left = [0, 1, 2].map(|p| rig.wire(p).rx.len());
+    assert_eq!(left, [64 * 2; 3], "each was first twice");
+    rig.run(&mut g);
     rig.finish(g);
 }
 

@@ -32,6 +32,7 @@ mod batch;
 mod chain;
 mod ext;
 mod local;
+mod magazine;
 mod packet;
 mod pool;
 mod row;

@@ -1,141 +1,17 @@
-//! A worker's way to the pools: two magazines per pool (Bonwick and Adams, "Magazines and Vmem", 2001).
+//! A worker's way to the pools.
 
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use hw::{Iova, LINE};
 
+use crate::magazine::{Cache, Magazine};
 use crate::pool::MAX_POOLS;
 use crate::row::Row;
 use crate::{Ext, Flags, Layout, Memory, Pool, PoolId, Slot};
-
-/// Up to 64 slots that change hands as one.
-pub(crate) struct Magazine {
-    len: usize,
-    lines: [u32; Self::SIZE],
-}
-
-impl Magazine {
-    pub const SIZE: usize = 64;
-
-    /// Holds the slots of `lines`; last in, first out, so that the lowest come first.
-    pub fn holding(lines: &[u32]) -> Box<Self> {
-        let mut m = Box::new(Self { len: lines.len(), lines: [0; Self::SIZE] });
-        m.lines[..lines.len()].copy_from_slice(lines);
-        m.lines[..lines.len()].reverse();
-        m
-    }
-}
-
-/// One worker's magazines of one pool. One of the two is full, empty, or neither; the other is full or empty.
-struct Cache {
-    loaded: Box<Magazine>,
-    spare: Box<Magazine>,
-    hits: u64,
-    misses: u64,
-}
-
-impl Cache {
-    /// Takes up to `want` slots' lines, in one piece from the loaded magazine; none only when the pool has no more.
-    #[inline]
-    fn take(&mut self, pool: &Pool, want: usize) -> &[u32] {
-        if self.loaded.len == 0 && !self.load(pool) {
-            return &[];
-        }
-        let len = self.loaded.len;
-        let rest = len.saturating_sub(want);
-        self.loaded.len = rest;
-        self.hits += (len - rest) as u64;
-        &self.loaded.lines[rest..len]
-    }
-
-    /// Gets something to take from: the spare magazine, or one from the depot.
-    #[cold]
-    fn load(&mut self, pool: &Pool) -> bool {
-        if self.spare.len > 0 {
-            core::mem::swap(&mut self.loaded, &mut self.spare);
-            return true;
-        }
-        self.misses += 1;
-        let Some(full) = pool.full.pop() else { return false };
-        pool.depot.fetch_sub(full.len, Ordering::Relaxed);
-        let empty = core::mem::replace(&mut self.loaded, full);
-        // The depot holds every magazine there is, so it has room for this one.
-        let _ = pool.empty.push(empty);
-        true
-    }
-
-    #[inline]
-    fn put<T>(&mut self, pool: &Pool, mut items: &[T], line: impl Fn(&T) -> u32) {
-        self.hits += items.len() as u64;
-        while !items.is_empty() {
-            if self.loaded.len == Magazine::SIZE {
-                self.unload(pool);
-            }
-            let len = self.loaded.len;
-            let (now, later) = items.split_at(items.len().min(Magazine::SIZE - len));
-            for (to, item) in self.loaded.lines[len..len + now.len()].iter_mut().zip(now) {
-                *to = line(item);
-            }
-            self.loaded.len = len + now.len();
-            items = later;
-        }
-    }
-
-    /// As `put`, for places that may be empty and that are emptied.
-    #[inline]
-    fn put_some(&mut self, pool: &Pool, mut slots: &mut [Option<Slot>]) {
-        while !slots.is_empty() {
-            if self.loaded.len == Magazine::SIZE {
-                self.unload(pool);
-            }
-            let n = slots.len().min(Magazine::SIZE - self.loaded.len);
-            let (now, later) = slots.split_at_mut(n);
-            let mut len = self.loaded.len;
-            for slot in now {
-                let line = slot.take().map_or(0, |s| s.line());
-                // `len` stays below the size: there is room for all of `now`, empty or not.
-                self.loaded.lines[len % Magazine::SIZE] = line;
-                len += usize::from(line != 0);
-            }
-            self.hits += (len - self.loaded.len) as u64;
-            self.loaded.len = len;
-            slots = later;
-        }
-    }
-
-    /// Gets room to put into: the spare magazine, or an empty one from the depot.
-    #[cold]
-    fn unload(&mut self, pool: &Pool) {
-        if self.spare.len == 0 {
-            core::mem::swap(&mut self.loaded, &mut self.spare);
-            return;
-        }
-        self.misses += 1;
-        let empty = pool.empty.pop().unwrap_or_else(|| Magazine::holding(&[]));
-        let full = core::mem::replace(&mut self.loaded, empty);
-        give(pool, full);
-    }
-}
-
-fn give(pool: &Pool, magazine: Box<Magazine>) {
-    if magazine.len == 0 {
-        let _ = pool.empty.push(magazine);
-        return;
-    }
-    let n = magazine.len;
-    // More workers than the depot was made for: an empty magazine makes way, so that no slot is ever lost.
-    let mut magazine = magazine;
-    while let Err(back) = pool.full.push(magazine) {
-        magazine = back;
-        std::thread::yield_now();
-    }
-    pool.depot.fetch_add(n, Ordering::Relaxed);
-}
 
 /// Slots just taken; those not used go back when it is dropped.
 pub struct Slots<'l> {
@@ -234,12 +110,7 @@ impl Local {
     fn with<R>(&self, pool: &Pool, f: impl FnOnce(&mut Cache) -> R) -> R {
         // SAFETY: `Inner` stays on one thread, and `f`, always one of this file's, never comes back here.
         let cache = unsafe { &mut *self.0.caches[usize::from(pool.id().0)].get() };
-        f(cache.get_or_insert_with(|| Cache {
-            loaded: pool.empty.pop().unwrap_or_else(|| Magazine::holding(&[])),
-            spare: pool.empty.pop().unwrap_or_else(|| Magazine::holding(&[])),
-            hits: 0,
-            misses: 0,
-        }))
+        f(cache.get_or_insert_with(|| Cache::new(pool)))
     }
 
     /// Takes up to `want` buffers of `pool`, at most 64; fewer only when the pool has no more.
@@ -442,7 +313,7 @@ impl Local {
     }
     /// Buffers in this worker's magazines.
     pub fn cached(&self) -> usize {
-        self.caches().map(|c| c.loaded.len + c.spare.len).sum()
+        self.caches().map(Cache::len).sum()
     }
     /// Buffers that passed through the magazines, and trips to depots.
     pub fn cache_counts(&self) -> (u64, u64) {
@@ -455,10 +326,9 @@ impl Inner {
     fn flush(&self) {
         for (i, cache) in self.caches.iter().enumerate() {
             // SAFETY: `Inner` stays on one thread and no call of `with` is under way.
-            let Some(Cache { loaded, spare, .. }) = (unsafe { &mut *cache.get() }).take() else { continue };
+            let Some(cache) = (unsafe { &mut *cache.get() }).take() else { continue };
             if let Some(pool) = self.memory.pool(PoolId(i as u8)) {
-                give(pool, loaded);
-                give(pool, spare);
+                cache.flush(pool);
             }
         }
     }

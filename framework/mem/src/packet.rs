@@ -102,6 +102,19 @@ impl<'b> Pkt<'b> {
         }
     }
 
+    /// Buffer `i` of the frame, to change; `None` if it has fewer.
+    pub fn segment_mut(&mut self, i: usize) -> Option<&mut [u8]> {
+        let Some(after) = i.checked_sub(1) else { return Some(self.bytes_mut()) };
+        let mut slot = chain_next(self.row, self.local)?;
+        for _ in 0..after.min(MAX_SEGMENTS) {
+            slot = Slot::from_line(self.local.ext(&slot).next)?;
+        }
+        let len = self.local.ext(&slot).seg_len.into();
+        // SAFETY: the packet owns its chain, `&mut self` makes this the only view of it, and `Chain` checked that the
+        // length fits in the buffer.
+        Some(unsafe { core::slice::from_raw_parts_mut(segment_start(self.local, &slot), len) })
+    }
+
     #[inline]
     fn add_total(&mut self, n: i32) {
         if self.row.flags.has(Flags::CHAIN) {

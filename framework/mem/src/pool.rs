@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crossbeam_queue::ArrayQueue;
 use hw::{Arena, Bytes, GRANULE, LINE, Node, Pages, Window};
 
-use crate::{Ext, MemError, local::Magazine};
+use crate::{Ext, MemError, magazine::Magazine};
 
 /// Most pools of one runtime.
 pub(crate) const MAX_POOLS: usize = 64;

@@ -103,12 +103,12 @@ impl Meter for QueueMeter {
     #[inline]
     fn burst(&mut self, packets: usize, bytes: u64) {
         self.polls += 1;
+        self.bytes += bytes;
         if packets == 0 {
             self.empty_polls += 1;
             return;
         }
         self.packets += packets as u64;
-        self.bytes += bytes;
         self.bursts[(packets.ilog2() as usize).min(6)] += 1;
     }
 }

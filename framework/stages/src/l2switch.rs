@@ -1,6 +1,6 @@
 //! A learning bridge (IEEE 802.1Q-2018, 8.6 to 8.8, without VLANs and spanning tree).
 //!
-//! A burst is taken in steps: all headers, all sources, all destinations, then what must be flooded. So all frames of a
+//! A burst is taken in steps: all sources, all destinations, then what must be flooded. So all frames of a
 //! burst from one station to another go the same way, and stay in order among each other; of one burst, what leaves by a
 //! port as the original comes before what leaves by it as a copy.
 
@@ -13,12 +13,12 @@ use core::time::Duration;
 use graph::{Exits, Leads, Stage};
 use mem::{BURST, Batch, PoolId};
 use meter::DropReason;
-use wire::{Ethernet, EthernetHeader, MacAddr};
+use wire::{EthernetHeader, MacAddr};
 
 use crate::{StageError, exits};
 use ageing::Ageing;
 use ports::Ports;
-use stations::{Learned, Place, Stations};
+use stations::{Key, Learned, Place, Stations};
 
 exits! {
     /// Ways out of [`L2Switch`].
@@ -74,6 +74,9 @@ impl L2SwitchConfig {
     }
 }
 
+/// Bytes of an Ethernet header.
+const LEN: usize = EthernetHeader::LEN;
+
 /// What happened that is no drop, or why one was filtered.
 #[derive(Clone, Copy, Default)]
 struct Notes {
@@ -90,15 +93,17 @@ struct Notes {
     unknown_port: u64,
 }
 
-/// What a burst's step leaves for the next, per packet.
-#[derive(Clone, Copy, Default)]
+/// What the first step leaves for the next, per packet.
+#[derive(Clone, Copy)]
 struct Head {
-    dst: u64,
-    src: u64,
-    dst_hash: u64,
-    src_hash: u64,
+    to: Key,
+    slot: usize,
+    /// The place of the port it came from; [`SKIP`] if its exit is set.
     from: u8,
 }
+const SKIP: u8 = u8::MAX;
+/// A packet whose exit is set: to all, which is no station's address.
+const DONE: Head = Head { to: Key::of(u64::MAX), slot: 0, from: SKIP };
 
 /// A learning bridge between ports of one worker.
 pub struct L2Switch {
@@ -128,7 +133,7 @@ impl L2Switch {
             table_full,
             ageing: Ageing::new(ageing, hz)?,
             pool,
-            heads: Box::new([Head::default(); BURST]),
+            heads: Box::new([DONE; BURST]),
             notes: Notes::default(),
         })
     }
@@ -146,8 +151,8 @@ impl L2Switch {
                 return Err(e);
             }
         };
-        let stays = |p: Place| self.ports.number(p.port) == old.number(p.port);
-        self.notes.flushed += self.stations.sweep(0, self.stations.buckets(), stays);
+        let stays = |p: Place| self.ports.kept(&old, p.port);
+        self.notes.flushed += self.stations.sweep(0, self.stations.lines(), stays);
         Ok(())
     }
 
@@ -158,10 +163,9 @@ impl L2Switch {
     /// The port at which `station` was last heard, if that is known and not too long ago at time `now`.
     pub fn port_of(&mut self, station: MacAddr, now: u64) -> Option<u16> {
         self.advance(now);
-        let address = station.to_u64();
-        let place =
-            self.stations.find(address, self.stations.hash(address)).filter(|&p| self.ageing.fresh(p))?;
-        self.ports.number(place.port)
+        let key = Key::of(station.to_u64() << 16);
+        let place = self.stations.find(key, self.stations.slot(key)).filter(|&p| self.ageing.fresh(p))?;
+        Some(self.ports.number(place.port))
     }
 
     /// Moves the clock on.
@@ -170,126 +174,138 @@ impl L2Switch {
         self.notes.aged += self.ageing.advance(now, &mut self.stations);
     }
 
-    /// Step 1: headers, hashes, and the table's lines on their way. Returns the packets that go on, a bit each.
+    /// Step 1: sources are learned, destinations' lines of the table brought closer. Returns the packets whose first
+    /// buffer has no whole header.
     #[inline(always)]
-    fn read(&mut self, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) -> u64 {
-        let mut live = 0;
-        for ((i, mut p), head) in batch.iter_mut().enumerate().zip(self.heads.iter_mut()) {
-            if p.len() < EthernetHeader::LEN {
-                p.pull(EthernetHeader::LEN);
+    fn hear_all(&mut self, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) -> u64 {
+        let mut short = 0;
+        for (i, p) in batch.iter_mut().enumerate() {
+            match p.bytes().first_chunk() {
+                Some(header) => self.hear(i, p.port(), header, exits),
+                None => short |= 1 << i,
             }
-            let Ok(frame) = Ethernet::parse(p.bytes()) else {
-                exits.set(i, L2SwitchExit::TooShort);
-                continue;
-            };
-            let Some(from) = self.ports.place(p.port()) else {
-                exits.set(i, L2SwitchExit::Filtered);
-                self.notes.unknown_port += 1;
-                continue;
-            };
-            if !frame.src.is_station() {
-                exits.set(i, L2SwitchExit::Filtered);
-                self.notes.bad_source += 1;
-                continue;
-            }
-            let (dst, src) = (frame.dst.to_u64(), frame.src.to_u64());
-            *head =
-                Head { dst, src, dst_hash: self.stations.hash(dst), src_hash: self.stations.hash(src), from };
-            self.stations.prefetch(head.dst_hash);
-            self.stations.prefetch(head.src_hash);
-            live |= 1 << i;
         }
-        live
+        short
     }
 
-    /// Step 2: sources. Returns the packets that go on.
     #[inline(always)]
-    fn learn(&mut self, mut live: u64, n: usize, exits: &mut Exits<'_, L2SwitchExit>) -> u64 {
-        let seen = self.ageing.stamp();
-        for (i, head) in self.heads[..n].iter().enumerate() {
-            if live >> i & 1 == 0 {
-                continue;
+    fn hear(&mut self, i: usize, port: u16, header: &[u8; LEN], exits: &mut Exits<'_, L2SwitchExit>) {
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
+        // Both addresses with the two bytes that follow: one load each.
+        let to = Key::of(u64::from_be_bytes([d0, d1, d2, d3, d4, d5, s0, s1]));
+        let source = Key::of(u64::from_be_bytes([s0, s1, s2, s3, s4, s5, t0, t1]));
+        let head = &mut self.heads[i % BURST];
+        let Some(from) = self.ports.place(port).filter(|_| source.is_station()) else {
+            *head = DONE;
+            exits.set(i, L2SwitchExit::Filtered);
+            if source.is_station() {
+                self.notes.unknown_port += 1
+            } else {
+                self.notes.bad_source += 1
             }
-            match self.stations.learn(head.src, head.src_hash, Place { port: head.from, seen }) {
-                Learned::Known => {}
-                Learned::New => self.notes.learned += 1,
-                Learned::Moved => self.notes.moved += 1,
-                Learned::Full => {
-                    self.notes.table_full += 1;
-                    if self.table_full == TableFull::Drop {
-                        exits.set(i, L2SwitchExit::TableFull);
-                        live &= !(1 << i);
-                    }
+            return;
+        };
+        let slot = self.stations.slot(to);
+        self.stations.prefetch(slot);
+        *head = Head { to, slot, from };
+        let at = Place { port: from, seen: self.ageing.stamp() };
+        let learned = self.stations.learn(source, self.stations.slot(source), at);
+        if learned != Learned::Known {
+            self.learned(i, learned, exits);
+        }
+    }
+
+    #[cold]
+    fn learned(&mut self, i: usize, learned: Learned, exits: &mut Exits<'_, L2SwitchExit>) {
+        match learned {
+            Learned::Known => {}
+            Learned::New => self.notes.learned += 1,
+            // The clock never goes back, so who was heard last is where he is.
+            Learned::Moved => self.notes.moved += 1,
+            Learned::Full => {
+                self.notes.table_full += 1;
+                if self.table_full == TableFull::Drop {
+                    self.heads[i] = DONE;
+                    exits.set(i, L2SwitchExit::TableFull);
                 }
             }
         }
-        live
     }
 
-    /// Step 3: destinations. Returns the packets that must be flooded.
-    #[inline(always)]
-    fn forward(&mut self, live: u64, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) -> u64 {
-        let mut flood = 0;
-        for ((i, mut p), head) in batch.iter_mut().enumerate().zip(self.heads.iter()) {
-            if live >> i & 1 == 0 {
-                continue;
+    /// Step 1 for the rest: a header in several buffers, or none.
+    #[cold]
+    fn hear_short(&mut self, mut short: u64, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) {
+        while short != 0 {
+            let i = short.trailing_zeros() as usize;
+            short &= short - 1;
+            let Some(mut p) = batch.pkt(i) else { return };
+            p.pull(LEN);
+            match p.bytes().first_chunk() {
+                Some(header) => self.hear(i, p.port(), header, exits),
+                None => {
+                    self.heads[i] = DONE;
+                    exits.set(i, L2SwitchExit::TooShort);
+                }
             }
-            let place = self.stations.find(head.dst, head.dst_hash).filter(|&p| self.ageing.fresh(p));
-            let Some(place) = place else {
-                flood |= 1 << i;
-                continue;
-            };
-            let reach = self.ports.reach(head.from);
-            match self.ports.number(place.port) {
-                Some(port) if reach >> place.port & 1 == 1 => p.set_port(port),
-                _ => {
+        }
+    }
+
+    /// Step 2: destinations. Returns the packets for stations that are not known.
+    #[inline(always)]
+    fn forward(&mut self, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) -> u64 {
+        let mut unknown = 0;
+        for ((i, mut p), head) in batch.iter_mut().enumerate().zip(self.heads.iter()) {
+            match self.stations.find(head.to, head.slot).filter(|&p| self.ageing.fresh(p)) {
+                Some(place) if self.ports.reach(head.from) >> (place.port % 64) & 1 == 1 => {
+                    p.set_port(self.ports.number(place.port));
+                }
+                Some(place) => {
                     exits.set(i, L2SwitchExit::Filtered);
                     self.notes.hairpin += u64::from(place.port == head.from);
                     self.notes.unreachable += u64::from(place.port != head.from);
                 }
+                None => unknown |= 1 << i,
             }
         }
-        flood
+        unknown
     }
 
-    /// Step 4: what goes to all. The packet itself to the first port, copies to the others.
+    /// Step 3: what goes to all. The packet itself to the first port, copies to the others.
     #[cold]
-    fn flood(&mut self, mut flood: u64, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) {
-        while flood != 0 {
-            let i = flood.trailing_zeros() as usize;
-            flood &= flood - 1;
-            let Head { dst, from, .. } = self.heads[i];
-            if is_reserved(dst) {
+    fn flood(&mut self, mut unknown: u64, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) {
+        while unknown != 0 {
+            let i = unknown.trailing_zeros() as usize;
+            unknown &= unknown - 1;
+            let Head { to, from, .. } = self.heads[i];
+            if from == SKIP {
+                continue;
+            }
+            if is_reserved(to) {
                 exits.set(i, L2SwitchExit::Reserved);
                 continue;
             }
-            let reach = self.ports.reach(from);
-            let mut to = self.ports.numbers(reach);
-            let (Some(first), Some(mut p)) = (to.next(), batch.pkt(i)) else {
+            let mut ports = self.ports.numbers(self.ports.reach(from));
+            let (Some(first), Some(mut p)) = (ports.next(), batch.pkt(i)) else {
                 exits.set(i, L2SwitchExit::Filtered);
                 self.notes.unreachable += 1;
                 continue;
             };
             p.set_port(first);
-            if is_group(dst) {
+            if to.is_group() {
                 self.notes.group += 1
             } else {
                 self.notes.flooded += 1
             }
-            for port in to {
+            for port in ports {
                 exits.copy(batch, i, self.pool, port, L2SwitchExit::Out);
             }
         }
     }
 }
 
-/// The group bit: the lowest of the first byte.
-const fn is_group(address: u64) -> bool {
-    address >> 40 & 1 == 1
-}
 /// 01-80-C2-00-00-00 to 0F.
-const fn is_reserved(address: u64) -> bool {
-    address >> 4 == 0x0180_c200_000
+const fn is_reserved(to: Key) -> bool {
+    to.address() & !0xf == 0x0180_c200_0000
 }
 
 impl Stage for L2Switch {
@@ -298,11 +314,14 @@ impl Stage for L2Switch {
 
     fn process(&mut self, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) {
         self.advance(exits.now());
-        let live = self.read(batch, exits);
-        let live = self.learn(live, batch.len(), exits);
-        let flood = self.forward(live, batch, exits);
-        if flood != 0 {
-            self.flood(flood, batch, exits);
+        exits.set_all(L2SwitchExit::Out);
+        let short = self.hear_all(batch, exits);
+        if short != 0 {
+            self.hear_short(short, batch, exits);
+        }
+        let unknown = self.forward(batch, exits);
+        if unknown != 0 {
+            self.flood(unknown, batch, exits);
         }
     }
 

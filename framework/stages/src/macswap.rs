@@ -42,17 +42,35 @@ impl Stage for MacSwap {
         if let Some(pair) = &self.pair {
             pair.mark(batch, |i| exits.set(i, MacSwapExit::NoRoute));
         }
+        let mut short = 0u64;
         for (i, mut p) in batch.iter_mut().enumerate() {
-            if p.len() < EthernetHeader::LEN {
-                p.pull(EthernetHeader::LEN);
+            if !swap(p.bytes_mut()) {
+                short |= 1 << i;
             }
-            match Ethernet::parse(p.bytes_mut()) {
-                Ok(mut frame) => {
-                    let EthernetHeader { dst, src, .. } = *frame;
-                    (frame.dst, frame.src) = (src, dst);
-                }
-                Err(_) => exits.set(i, MacSwapExit::TooShort),
-            }
+        }
+        if short != 0 {
+            swap_short(short, batch, exits);
+        }
+    }
+}
+
+#[inline(always)]
+fn swap(frame: &mut [u8]) -> bool {
+    let Ok(mut frame) = Ethernet::parse(frame) else { return false };
+    let header = &mut *frame;
+    core::mem::swap(&mut header.dst, &mut header.src);
+    true
+}
+
+/// Headers in several buffers, or none.
+#[cold]
+fn swap_short(mut short: u64, batch: &mut Batch, exits: &mut Exits<'_, MacSwapExit>) {
+    while short != 0 {
+        let i = short.trailing_zeros() as usize;
+        short &= short - 1;
+        let done = batch.pkt(i).is_some_and(|mut p| p.pull(EthernetHeader::LEN) && swap(p.bytes_mut()));
+        if !done {
+            exits.set(i, MacSwapExit::TooShort);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hw::{Arena, Bus, HwError};
+use hw::{Arena, Bus, HwError, Iova};
 use ixgbe_defs::{Queue, regs};
 use mem::{Local, Memory};
 use port::{DeviceCounts, Link, OpenEnv, OpenPort, PortConfig, PortError, PortInfo, Queues};
@@ -127,34 +127,39 @@ impl<B: Bus + 'static> Ixgbe<B> {
         Ok(mapped)
     }
 
-    fn ring<D: Copy>(&self, size: RingSize, reach: &Arc<Reach>) -> Result<Guarded<D>, PortError> {
+    fn ring<D: Copy>(&self, size: RingSize, reach: &Arc<Reach>) -> Result<(Guarded<D>, Iova), PortError> {
         let memory = self.device.bus.dma(size.entries() * size_of::<D>(), self.info.node)?;
-        Ok(Guarded::new(DescRing::new(memory, size)?, reach))
+        let ring = DescRing::new(memory, size)?;
+        let base = ring.iova();
+        Ok((Guarded::new(ring, reach), base))
     }
 
-    fn set_up(&self, cfg: &PortConfig, limits: RxLimits, reach: &Arc<Reach>) -> Result<Queues, PortError> {
+    /// What is made goes into `queues` at once, so that it outlives the reset after a failure.
+    fn set_up(
+        &self,
+        cfg: &PortConfig,
+        limits: RxLimits,
+        reach: &Arc<Reach>,
+        queues: &mut Queues,
+    ) -> Result<(), PortError> {
         let d = &self.device;
         crate::filters::clear(&d.bar);
         stats::clear(&d.bar);
         init::globals(d, cfg, self.rss);
         crate::filters::promiscuous(&d.bar, cfg.promiscuous);
         let rx_cfg = RxQueueConfig { kib: limits.kib, drop: cfg.queues > 1, strip: cfg.vlan_strip };
-        let mut queues = Queues::default();
         for q in (0..cfg.queues).filter_map(|n| Queue::new(n as u8)) {
-            let (rx, tx) = (self.ring(cfg.rx_ring, reach)?, self.ring(cfg.tx_ring, reach)?);
-            if let Some(ring) = &rx.ring {
-                init::rx_queue(d, q, ring.iova(), ring.size(), rx_cfg)?;
-            }
-            if let Some(ring) = &tx.ring {
-                init::tx_queue(d, q, ring.iova(), ring.size())?;
-            }
             let (rdt, tdt) = (d.bar.doorbell(regs::rdt(q))?, d.bar.doorbell(regs::tdt(q))?);
+            let (rx, base) = self.ring(cfg.rx_ring, reach)?;
             queues.rx.push(Box::new(RxState::new(rx, rdt, cfg, limits, self.start_at)));
+            init::rx_queue(d, q, base, cfg.rx_ring, rx_cfg)?;
+            let (tx, base) = self.ring(cfg.tx_ring, reach)?;
             queues.tx.push(Box::new(TxState::new(tx, tdt, cfg, self.start_at)));
+            init::tx_queue(d, q, base, cfg.tx_ring)?;
         }
         init::switch_receive(d, true)?;
         init::restart_link(d);
-        Ok(queues)
+        Ok(())
     }
 
     /// Resets the device; if it does, it can reach nothing any more.
@@ -186,12 +191,13 @@ impl<B: Bus + 'static> OpenPort for Ixgbe<B> {
         let arenas = self.map_all()?;
         self.running = Some(Running { reach: Arc::clone(&reach), arenas });
         self.stats = Statistics::default();
-        let result = self.set_up(cfg, limits, &reach);
-        if result.is_err() {
+        let mut queues = Queues::default();
+        if let Err(e) = self.set_up(cfg, limits, &reach, &mut queues) {
             // Rings that were made are let go after this, or quarantined if it fails too.
             let _ = self.end();
+            return Err(e);
         }
-        result
+        Ok(queues)
     }
 
     fn link(&mut self) -> Link {

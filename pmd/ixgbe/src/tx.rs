@@ -274,7 +274,7 @@ impl TxQueue for Tx {
         sum.full += self.full;
         sum.hold.merge(&self.hold);
         sum.drops.merge(&self.drops);
-        sum.bytes -= self.dropped_bytes;
+        sum.bytes = sum.bytes.saturating_sub(self.dropped_bytes);
     }
 
     fn detach(mut self: Box<Self>) -> Box<dyn TxSetup> {

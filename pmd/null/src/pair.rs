@@ -292,7 +292,7 @@ impl TxQueue for PairTx {
     }
     fn counts(&self, sum: &mut QueueMeter) {
         sum.full += self.full;
-        sum.bytes -= self.dropped_bytes;
+        sum.bytes = sum.bytes.saturating_sub(self.dropped_bytes);
         sum.drops.merge(&self.drops);
     }
     fn detach(self: Box<Self>) -> Box<dyn TxSetup> {

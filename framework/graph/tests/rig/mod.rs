@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use graph::{Graph, OnFull, RxLane, TxLane};
+use crate::graph::{Graph, OnFull, RxLane, TxLane};
 use hw::{Pages, Window};
-use mem::{Batch, Layout, Local, Memory, Meta, PoolId, Slot};
+use mem::{Batch, Chain, Layout, Local, Memory, Meta, PoolId, Slot};
 use meter::{DropCounts, QueueMeter, StageMeter};
 use port::{PortError, RxQueue, RxSetup, TxQueue, TxSetup, WorkerEnv};
-use ringwright_graph as graph;
 
 pub type Frame = Vec<u8>;
 
@@ -158,7 +157,7 @@ pub struct Rig {
 impl Rig {
     /// A pool of `buffers`.
     pub fn new(buffers: usize) -> Self {
-        let memory = Memory::new(Window::on_heap(4 << 20), Layout::for_frame_room(128).unwrap());
+        let memory = Memory::new(Window::on_heap(2 << 20), Layout::for_frame_room(128).unwrap());
         let pool = memory.add_pool(buffers, None, Pages::Any).unwrap().id();
         let local = Local::new(&memory);
         Self { memory, local, pool, wires: BTreeMap::new(), now: 1 }
@@ -240,6 +239,29 @@ impl Rig {
             dropped: drops.total(),
             held: (graph.batched() + self.local.parked()) as u64,
         }
+    }
+
+    /// A buffer with `bytes` in it.
+    fn buffer(&self, bytes: &[u8]) -> Slot {
+        let mut batch = Batch::new(&self.local);
+        let slot = self.local.take(self.pool).unwrap();
+        batch.push(slot, bytes.len() as u16, Meta::default()).map_err(|s| self.local.put(s)).unwrap();
+        batch.pkt(0).unwrap().bytes_mut().copy_from_slice(bytes);
+        let mut filled = None;
+        batch.drain_while(|packet| {
+            filled = Some(packet.into_slot());
+            Ok(())
+        });
+        filled.unwrap()
+    }
+    /// A batch of one frame in two buffers, `cut` bytes in the first.
+    pub fn in_two(&self, frame: &[u8], cut: usize, port: u16) -> Batch {
+        let (first, second) = frame.split_at(cut);
+        let mut chain = Chain::new(&self.local, self.buffer(first), first.len() as u16).unwrap();
+        chain.push(self.buffer(second), second.len() as u16).unwrap();
+        let mut batch = Batch::new(&self.local);
+        chain.finish(&mut batch, Meta { port, ..Meta::default() }).map_err(Chain::free).unwrap();
+        batch
     }
 
     /// Buffers that are in their pool.

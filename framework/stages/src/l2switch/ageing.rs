@@ -7,9 +7,9 @@ use crate::StageError;
 
 /// Units of time after which a station is forgotten; stamps count them modulo 256.
 const AGE: u64 = 64;
-/// Units in which every bucket becomes due once.
+/// Units in which every line becomes due once.
 const ROUND: usize = 8;
-/// Buckets that one tick looks at.
+/// Cache lines of the table that one tick looks at.
 const SLICE: usize = 64;
 
 /// A clock in 64ths of the ageing time, and a hand that goes round the table.
@@ -18,7 +18,7 @@ pub(super) struct Ageing {
     unit: u64,
     next: u64,
     now: u8,
-    /// The bucket to look at first, and how many the hand is behind.
+    /// The line to look at first, and how many the hand is behind.
     hand: usize,
     due: usize,
 }
@@ -54,7 +54,7 @@ impl Ageing {
         let units = (now - self.next) / self.unit + 1;
         self.next = self.next.saturating_add(units.saturating_mul(self.unit));
         self.now = self.now.wrapping_add(units as u8);
-        let all = stations.buckets();
+        let all = stations.lines();
         if units > AGE {
             self.due = 0;
             return stations.sweep(0, all, |_| false);
@@ -66,11 +66,11 @@ impl Ageing {
 
     /// Moves the hand on by one slice, if it is behind. Returns how many stations were forgotten.
     pub fn tick(&mut self, stations: &mut Stations) -> u64 {
-        self.sweep(self.due.min(SLICE).min(stations.buckets()), stations)
+        self.sweep(self.due.min(SLICE).min(stations.lines()), stations)
     }
 
     fn sweep(&mut self, n: usize, stations: &mut Stations) -> u64 {
-        let all = stations.buckets();
+        let all = stations.lines();
         let gone = stations.sweep(self.hand, n, |p| self.fresh(p));
         self.hand = (self.hand + n) % all;
         self.due = if n == all { 0 } else { self.due - n };
@@ -81,14 +81,18 @@ impl Ageing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::l2switch::stations::Learned;
+    use crate::l2switch::stations::{Key, Learned};
 
     /// 64 ticks of ageing: a unit is one tick.
     fn ageing() -> Ageing {
         Ageing::new(Duration::from_secs(64), 1).unwrap()
     }
+    fn key(address: u64) -> Key {
+        Key::of(address << 16)
+    }
     fn learn(stations: &mut Stations, a: &Ageing, address: u64) -> Learned {
-        stations.learn(address, stations.hash(address), Place { port: 0, seen: a.stamp() })
+        let key = key(address);
+        stations.learn(key, stations.slot(key), Place { port: 0, seen: a.stamp() })
     }
 
     #[test]
@@ -103,7 +107,8 @@ mod tests {
                 (0..ticks).for_each(|_| {
                     a.tick(&mut s);
                 });
-                let place = s.find(0x0200_0000_0001, s.hash(0x0200_0000_0001)).filter(|&p| a.fresh(p));
+                let place =
+                    s.find(key(0x0200_0000_0001), s.slot(key(0x0200_0000_0001))).filter(|&p| a.fresh(p));
                 assert_eq!(place.is_some(), now <= 1064, "{ticks} ticks a unit, at {now}");
             }
             assert_eq!(s.len(), 0, "{ticks} ticks a unit");
@@ -120,14 +125,14 @@ mod tests {
             learn(&mut s, &a, 0x0200_0000_0000 + n);
         }
         // Ticks enough for every bucket to be looked at before the next unit.
-        let ticks = s.buckets() / ROUND / SLICE;
+        let ticks = s.lines() / ROUND / SLICE;
         let mut gone = 0;
         for now in 1001..=1072 {
             assert_eq!(a.advance(now, &mut s), 0);
             assert!(now > 1065 || gone == 0, "{gone} too early");
             for _ in 0..ticks {
                 let n = a.tick(&mut s);
-                assert!(n <= 7 * SLICE as u64, "{n} at once");
+                assert!(n <= 8 * SLICE as u64, "{n} at once");
                 gone += n;
             }
         }
