@@ -164,6 +164,7 @@ fn a_device_is_reset_under_load_again_and_again() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "waits for a time-out, which is long for an interpreter")]
 fn a_device_that_does_not_reset_keeps_its_memory_for_ever() {
     let mut rig = Rig::new();
     let mut live = rig.start(&config());
