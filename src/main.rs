@@ -1,4 +1,4 @@
-//! The `ringwright` command. Exit codes: 0 done, 1 failed, 2 wrong usage.
+//! The `ringwright` command. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
 #![forbid(unsafe_code)]
 
 mod demo;
@@ -119,7 +119,7 @@ fn run_demo(args: &DemoArgs, stop: &AtomicBool) -> ExitCode {
         Ok(report) => finish(&report, args.json),
         Err(e) => {
             say(format_args!("ringwright: {e}"));
-            ExitCode::FAILURE
+            if e.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

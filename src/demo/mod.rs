@@ -97,6 +97,22 @@ pub enum DemoError {
     Thread(std::io::Error),
 }
 
+impl DemoError {
+    /// Whether what was asked for can never be on this machine, rather than not now.
+    pub const fn is_usage(&self) -> bool {
+        use hw::HwError::NoSuchNode;
+        use mem::MemError;
+        matches!(
+            self,
+            Self::Buffers(_)
+                | Self::Core { .. }
+                | Self::Hw(NoSuchNode { .. })
+                | Self::Mem(MemError::BadCapacity { .. } | MemError::Hw(NoSuchNode { .. }))
+                | Self::Rt(RtError::Port { source: port::PortError::Queues { .. }, .. })
+        )
+    }
+}
+
 impl From<RtError> for DemoError {
     fn from(e: RtError) -> Self {
         match e {

@@ -1,4 +1,5 @@
-//! What keeps a run from starting: exit code 1, what is wrong and what to do about it on stderr, nothing on stdout.
+//! What keeps a run from starting: what is wrong and what to do about it on stderr, nothing on stdout. Exit code 2 if what
+//! was asked for can never be here, 1 if the machine does not give it now.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +12,18 @@ const HUGE: &str = "120000000";
 
 #[track_caller]
 fn fails(args: &str) -> String {
+    ends(1, args)
+}
+
+#[track_caller]
+fn is_wrong(args: &str) -> String {
+    ends(2, args)
+}
+
+#[track_caller]
+fn ends(code: i32, args: &str) -> String {
     let _turn = turn();
-    let ended = run(&format!("demo --for 300ms {args}")).expect(1);
+    let ended = run(&format!("demo --for 300ms {args}")).expect(code);
     assert_eq!(ended.stdout, "", "{args}");
     let last = ended.stderr.lines().last().unwrap_or_default();
     last.strip_prefix("ringwright: ").unwrap_or_else(|| panic!("no reason: {}", ended.stderr)).to_owned()
@@ -61,7 +72,7 @@ fn a_node_that_is_not_there_is_answered_with_those_that_are() {
     let Ok(online) = fs::read_to_string("/sys/devices/system/node/online") else {
         return skip("the kernel does not say which memory nodes there are");
     };
-    let error = fails("--node 999");
+    let error = is_wrong("--node 999");
     assert!(error.contains("node 999 does not exist"), "{error}");
     let there = error.split("this machine has").nth(1).unwrap_or_default();
     for node in [numbers(&online).first(), numbers(&online).last()] {
@@ -71,7 +82,7 @@ fn a_node_that_is_not_there_is_answered_with_those_that_are() {
 
 #[test]
 fn a_pool_too_small_for_its_rings_is_summed_up_and_the_sum_is_enough() {
-    let error = fails("--buffers 256");
+    let error = is_wrong("--buffers 256");
     let (sum, rest) = error.split_once(" = ").unwrap_or_else(|| panic!("{error}"));
     let need = numbers(rest)[0];
     assert_eq!(numbers(sum).into_iter().sum::<usize>(), need, "{error}");
@@ -80,13 +91,13 @@ fn a_pool_too_small_for_its_rings_is_summed_up_and_the_sum_is_enough() {
     }
     assert!(error.contains(&format!("--buffers {need}")), "{error}");
     clean(&format!("--buffers {need}"));
-    assert!(fails(&format!("--buffers {}", need - 1)).contains(&need.to_string()));
+    assert!(is_wrong(&format!("--buffers {}", need - 1)).contains(&need.to_string()));
 }
 
 #[test]
 fn pools_that_cannot_be() {
     for buffers in ["0", "63", "999999999999"] {
-        let error = fails(&format!("--buffers {buffers}"));
+        let error = is_wrong(&format!("--buffers {buffers}"));
         assert!(error.contains(buffers) && error.contains("use 64 to"), "{error}");
     }
 }
@@ -95,7 +106,7 @@ fn pools_that_cannot_be() {
 fn a_core_that_is_not_there_is_answered_with_those_that_are() {
     let mine = cores();
     for option in ["--worker-core", "--device-core"] {
-        let error = fails(&format!("{option} 4096"));
+        let error = is_wrong(&format!("{option} 4096"));
         assert!(error.contains(option) && error.contains("core 4096"), "{error}");
         let may = numbers(error.split("may use core").nth(2).unwrap_or(&error));
         assert!(mine.iter().all(|c| may.contains(c)), "{mine:?} in {error}");
@@ -106,7 +117,7 @@ fn a_core_that_is_not_there_is_answered_with_those_that_are() {
 fn more_workers_than_the_device_has_queues() {
     let core = cores()[0].to_string();
     let workers = vec![core.as_str(); 17].join(",");
-    let error = fails(&format!("--worker-core {workers} --ring 8"));
+    let error = is_wrong(&format!("--worker-core {workers} --ring 8"));
     assert!(
         error.contains("port p0") && error.contains("17 queues asked") && error.contains("1 to 16"),
         "{error}"

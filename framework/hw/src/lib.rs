@@ -33,7 +33,7 @@ pub use time::{cycles, tsc_hz};
 pub use topology::Node;
 pub use window::{Arena, GRANULE, LINE, Window};
 
-/// An address as the device sees it. Only memory that we own can make one.
+/// An address as the device sees it: no number becomes one but by way of a [`Window`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Iova(pub(crate) u64);
 

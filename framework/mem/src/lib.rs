@@ -26,7 +26,8 @@
 //! ```
 //!
 //! Limits: no reference counts (a multicast copies); a batch and what it holds stay on their worker.
-// UNSAFETY: turns slot numbers into slices of the window, and moves rows between uninitialised places.
+// UNSAFETY: turns slot numbers into slices of the window, and moves rows between uninitialised places. That a slot comes
+// back to the memory it was taken from is the drivers' part: a number cannot tell. Debug builds check that it is in a pool.
 #![allow(unsafe_code)]
 
 mod batch;

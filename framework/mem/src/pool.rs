@@ -128,10 +128,10 @@ impl Pool {
     pub fn depot(&self) -> usize {
         self.depot.load(Ordering::Relaxed)
     }
-    /// Lines after `first` that belong to buffers.
+    /// Whether `line` belongs to one of its buffers.
     #[inline]
-    pub(crate) const fn span(&self) -> u32 {
-        self.capacity * self.layout.lines()
+    pub(crate) const fn owns(&self, line: u32) -> bool {
+        line.wrapping_sub(self.first) < self.capacity * self.layout.lines()
     }
     /// The place of the `Ext` of the buffer that starts at `line`.
     #[inline]
