@@ -22,8 +22,9 @@ test-full: ## the same for longer: fuzzing, loom without a bound, more schedules
 	@deploy/setup.sh test
 	@deploy/test.sh --full $(ARGS)
 
-bench: ## set up, then the benchmarks; ARGS go to ringwright-bench
+bench: ## set up, then the benchmarks: all, in three minutes, or ARGS="null", "demo --frame imix", "--help"
 	@deploy/setup.sh test
+	@cargo build --release -p ringwright -p ringwright-bench --bins
 	@cargo run --release -p ringwright-bench -- $(ARGS)
 
 setup: ## install what building, running and testing need

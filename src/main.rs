@@ -1,9 +1,9 @@
-//! The `ringwright` command. Exit codes: 0 done, 1 failed, 2 wrong usage.
+//! The `ringwright` command. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
 #![forbid(unsafe_code)]
 
 mod demo;
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,7 +36,7 @@ struct DemoArgs {
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
     duration: Duration,
     /// Frame size in bytes with the check sequence, 64 to 9600, or imix.
-    #[arg(long, value_name = "SIZE", default_value = "64")]
+    #[arg(long, value_name = "SIZE", default_value = "64", allow_negative_numbers = true)]
     frame: demo::Frames,
     /// The PCIe link that figures of bus load are modelled for: gen3x8, gen4x16, ...
     #[arg(long, value_name = "LINK", default_value = "gen3x8")]
@@ -45,25 +45,26 @@ struct DemoArgs {
     #[arg(long)]
     json: bool,
     /// Flows each way.
-    #[arg(long, value_name = "N", default_value = "64", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value = "64", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=4096))]
     flows: u16,
     /// Cores of the workers, one worker each; by default the last core that may be used.
-    #[arg(long = "worker-core", value_name = "CORE", value_delimiter = ',')]
+    #[arg(long = "worker-core", value_name = "CORE", value_delimiter = ',', allow_negative_numbers = true)]
     worker_cores: Vec<usize>,
     /// Core of the devices and their wires; by default the first core that may be used.
-    #[arg(long, value_name = "CORE")]
+    #[arg(long, value_name = "CORE", allow_negative_numbers = true)]
     device_core: Option<usize>,
     /// Pages of packet memory: 1G, 2M, 4K, or any: the largest that is there.
     #[arg(long, value_name = "SIZE", default_value = "any")]
     pages: hw::Pages,
     /// Memory node of packets and rings; by default that of the first worker's core.
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", allow_negative_numbers = true)]
     node: Option<u16>,
     /// Packet buffers.
-    #[arg(long, value_name = "N", default_value = "8192")]
+    #[arg(long, value_name = "N", default_value = "8192", allow_negative_numbers = true)]
     buffers: usize,
     /// Descriptors of each ring, a power of two.
-    #[arg(long, value_name = "N", default_value = "512", value_parser = ring_size)]
+    #[arg(long, value_name = "N", default_value = "512", allow_negative_numbers = true, value_parser = ring_size)]
     ring: ring::RingSize,
 }
 
@@ -84,6 +85,8 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()
+        // Whatever is wrong with stderr is no reason to panic, which telling stderr about it would be.
+        .log_internal_errors(false)
         .init();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -112,31 +115,43 @@ fn run_demo(args: &DemoArgs, stop: &AtomicBool) -> ExitCode {
         worker_cores: args.worker_cores.clone(),
         device_core: args.device_core,
     };
-    match demo::run(&options, stop, |r| eprintln!("{}", r.line())) {
+    match demo::run(&options, stop, |r| say(r.line())) {
         Ok(report) => finish(&report, args.json),
         Err(e) => {
-            eprintln!("ringwright: {e}");
-            ExitCode::FAILURE
+            say(format_args!("ringwright: {e}"));
+            if e.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
-/// Results go to stdout. A reader that has gone away is no reason to fail.
+/// A line on stderr. If nobody can be told, the work goes on all the same: unlike `eprintln!` this does not panic.
+fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Results go to stdout. A reader that has gone away is no reason to fail; a disk that is full is.
 fn finish(report: &demo::Report, json: bool) -> ExitCode {
     for l in &report.status.lints {
-        eprintln!("{}: {}", l.lint, l.message);
+        say(format_args!("{}: {}", l.lint, l.message));
     }
     let text = if json {
         match serde_json::to_string_pretty(report) {
             Ok(text) => text,
             Err(e) => {
-                eprintln!("ringwright: {e}");
+                say(format_args!("ringwright: {e}"));
                 return ExitCode::FAILURE;
             }
         }
     } else {
         format!("\n{report}")
     };
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let mut out = std::io::stdout();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            say(format_args!("ringwright: the results could not be written to stdout: {e}"));
+            return ExitCode::FAILURE;
+        }
+        _ => {}
+    }
     if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

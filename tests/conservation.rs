@@ -283,6 +283,39 @@ fn a_device_that_swallows_a_packet_shows_one() {
     assert_eq!(run(Fault::DeviceSwallows(Direction::Tx)).conservation.unexplained, Some(1), "on its way out");
 }
 
+/// A device that can no longer send keeps what it was given: those packets were not sent, and they have a reason.
+#[test]
+fn packets_that_a_device_could_not_send_are_dropped_as_stopping() {
+    let mut b = bench(Fault::None, |local| {
+        let mut g = GraphBuilder::new(local);
+        let map = PortMap::pairs(&[(0, 1)]).expect("two ports");
+        let stage = g.add("fwd", Box::new(Forward::new(map)));
+        g.build(To::Node(stage))
+    });
+    b.devices[1].set_link(false);
+    for n in 0..100 {
+        b.far_ends[0].tx_frame(&frame(n));
+    }
+    let since = Instant::now();
+    while b.runtime.status().conservation.sent < 100 {
+        assert!(since.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let s = b.stop();
+    let c = s.conservation;
+    assert_eq!((c.received, c.sent, c.dropped, c.unexplained), (100, 0, 100, Some(0)), "{c:?}");
+    assert_eq!(s.ports[1].drops.get("stopping"), Some(&100));
+}
+
+#[test]
+fn a_runtime_starts_once_and_stops_twice_without_harm() {
+    let mut b = bench(Fault::None, |local| GraphBuilder::new(local).build(To::Tx(1)));
+    let e = b.runtime.start(Vec::new()).unwrap_err().to_string();
+    assert!(e.starts_with("the runtime has been started already"), "{e}");
+    b.runtime.stop();
+    assert_eq!(b.stop().conservation.unexplained, Some(0));
+}
+
 /// Traffic goes on while the runtime stops: what the device still delivers is drained, and all of it is explained.
 #[test]
 fn a_stop_under_load_explains_every_packet() {

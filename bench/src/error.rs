@@ -26,6 +26,21 @@ pub enum BenchError {
         /// The account that does not add up.
         account: String,
     },
+    /// A run of the demo lost packets, or cannot say that it lost none.
+    #[error(
+        "ringwright demo: {status}, {} packets unexplained, {verified} of {generated} frames verified; run it without --json to see the whole account",
+        unexplained.map_or_else(|| "an unknown number of".to_owned(), |n| n.to_string())
+    )]
+    Unclean {
+        /// How it ended.
+        status: String,
+        /// What its account leaves open; `None` if it does not know.
+        unexplained: Option<u64>,
+        /// Frames that the generators sent.
+        generated: u64,
+        /// Frames that arrived once, unchanged and in order.
+        verified: u64,
+    },
     /// Arguments that do not fit this machine or this build.
     #[error("{0}")]
     Usage(String),

@@ -37,11 +37,13 @@ pub use error::BenchError;
 )]
 struct Cli {
     #[command(subcommand)]
-    command: Bench,
+    command: Option<Bench>,
 }
 
 #[derive(Subcommand)]
 enum Bench {
+    /// All that follow, one after the other; also without a command
+    All(run::all::Args),
     /// Round trip of a cache line between two cores, and its class
     Distance(run::distance::Args),
     /// Rings between two cores, beside DPDK's rte_ring
@@ -50,6 +52,8 @@ enum Bench {
     Null(run::null::Args),
     /// Taking buffers from a pool and giving them back
     Pool(run::pool::Args),
+    /// `ringwright demo` in rounds: two software NICs and a switch on two cores
+    Demo(run::demo::Args),
     /// Instructions per packet under valgrind, compared with stored values
     Instructions(gate::Args),
 }
@@ -57,28 +61,31 @@ enum Bench {
 impl Bench {
     fn run(&self) -> Result<ExitCode, BenchError> {
         match self {
+            Self::All(args) => run::all::run(args),
             Self::Distance(args) => run::distance::run(args),
             Self::Ring(args) => run::ring::run(args),
             Self::Null(args) => run::null::run(args),
             Self::Pool(args) => run::pool::run(args),
+            Self::Demo(args) => run::demo::run(args),
             Self::Instructions(args) => gate::run(args),
         }
     }
 
-    /// Instruction counts do not depend on priority, and valgrind's child must stay as it is.
+    /// Instruction counts do not depend on priority, and valgrind's child must stay as it is; `all` measures nothing
+    /// itself.
     const fn is_timed(&self) -> bool {
-        !matches!(self, Self::Instructions(_))
+        !matches!(self, Self::Instructions(_) | Self::All(_))
     }
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    if cli.command.is_timed()
+    let command = Cli::parse().command.unwrap_or_else(|| Bench::All(run::all::Args::default()));
+    if command.is_timed()
         && let Some(code) = session::enter()
     {
         return code;
     }
-    cli.command.run().unwrap_or_else(|e| {
+    command.run().unwrap_or_else(|e| {
         eprintln!("ringwright-bench: {e}");
         ExitCode::from(if matches!(e, BenchError::Usage(_)) { 2 } else { 1 })
     })

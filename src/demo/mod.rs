@@ -19,7 +19,7 @@ use ixgbe_model::{Device, Engine, ModelThread, Parameters, spawn};
 use mem::{Layout, Memory};
 use port::{OpenEnv, PortConfig};
 use ring::RingSize;
-use rt::{RtError, Runtime, Status, WorkerPlan};
+use rt::{Lint, MemorySum, RtError, Runtime, Status, WorkerPlan};
 use stages::{L2Switch, L2SwitchConfig};
 
 pub use show::Report;
@@ -74,10 +74,57 @@ pub enum DemoError {
     Port(#[from] port::PortError),
     /// Start or stop.
     #[error(transparent)]
-    Rt(#[from] RtError),
+    Rt(RtError),
+    /// The pool is smaller than what can hold buffers.
+    #[error(
+        "rx rings {} + tx rings {} + magazines {} + inboxes {} = {need} buffers; the pool has {}: \
+         use --buffers {need} or more, or a smaller --ring",
+        .0.rx_rings, .0.tx_rings, .0.magazines, .0.inboxes, .0.buffers, need = .0.need()
+    )]
+    Buffers(MemorySum),
+    /// A core that this process may not use, or that is not there.
+    #[error("{what}: this process may not use core {core}; it may use {}", list(there))]
+    Core {
+        /// Whose it was to be.
+        what: &'static str,
+        /// The core asked for.
+        core: usize,
+        /// The cores there are.
+        there: Vec<usize>,
+    },
     /// The devices' thread.
     #[error("starting the devices' thread: {0}")]
     Thread(std::io::Error),
+}
+
+impl DemoError {
+    /// Whether what was asked for can never be on this machine, rather than not now.
+    pub const fn is_usage(&self) -> bool {
+        use hw::HwError::NoSuchNode;
+        use mem::MemError;
+        matches!(
+            self,
+            Self::Buffers(_)
+                | Self::Core { .. }
+                | Self::Hw(NoSuchNode { .. })
+                | Self::Mem(MemError::BadCapacity { .. } | MemError::Hw(NoSuchNode { .. }))
+                | Self::Rt(RtError::Port { source: port::PortError::Queues { .. }, .. })
+        )
+    }
+}
+
+impl From<RtError> for DemoError {
+    fn from(e: RtError) -> Self {
+        match e {
+            RtError::PoolTooSmall(sum) => Self::Buffers(sum),
+            e => Self::Rt(e),
+        }
+    }
+}
+
+fn list(cores: &[usize]) -> String {
+    let cores: Vec<_> = cores.iter().map(ToString::to_string).collect();
+    format!("core {}", cores.join(", "))
 }
 
 /// The devices with what is behind them.
@@ -97,24 +144,16 @@ pub fn run(
     stop: &AtomicBool,
     mut progress: impl FnMut(&Report),
 ) -> Result<Report, DemoError> {
-    let (worker_cores, device_core) = cores(options);
+    let (worker_cores, device_core) = cores(options)?;
     let node = options.node.or_else(|| worker_cores.first().copied().and_then(topology::node_of_core));
     let window = Window::reserve(Window::LEN)?;
     let memory = Memory::new(Arc::clone(&window), Layout::for_frame_room(2048)?);
     memory.add_pool(options.buffers, node, options.pages)?;
     let bench = Bench::new(options, &window, node, device_core)?;
     let mut runtime = Runtime::new(memory);
-    for (i, device) in bench.devices.iter().enumerate() {
-        let name = format!("p{i}");
-        let env = OpenEnv { memory: Arc::clone(runtime.memory()), name: name.as_str().into() };
-        let open = Ixgbe::open(device.bus(), IDENTITY, &env)?;
-        let mut cfg = PortConfig::new(0);
-        cfg.queues = worker_cores.len() as u16;
-        (cfg.rx_ring, cfg.tx_ring) = (options.ring, options.ring);
-        cfg.max_frame = options.frames.longest().max(usize::from(cfg.max_frame)) as u16;
-        runtime.add_port(&name, Box::new(open), cfg);
-    }
+    add_ports(options, &mut runtime, &bench.devices, worker_cores.len() as u16)?;
     runtime.start(worker_cores.iter().enumerate().map(|(i, core)| plan(i as u16, *core)).collect())?;
+    let shared = lint_devices(&worker_cores, device_core);
     let mut show = show::Show::new(options, &worker_cores, device_core);
     bench.running.store(true, Ordering::Relaxed);
     let start = Instant::now();
@@ -128,7 +167,8 @@ pub fn run(
         thread::sleep(left.min(Duration::from_millis(50)));
     }
     let ran = start.elapsed();
-    let status = bench.quiesce(&mut runtime);
+    let mut status = bench.quiesce(&mut runtime);
+    status.lints.extend(shared);
     let report = show.finish(status, &bench.counts, &bench.devices, ran);
     // The devices go last: until the ports were reset they could still write to memory.
     bench.thread.stop();
@@ -136,13 +176,51 @@ pub fn run(
 }
 
 /// Worker and device cores: as asked, or the last and the first this process may use.
-fn cores(options: &Options) -> (Vec<usize>, Option<usize>) {
+fn cores(options: &Options) -> Result<(Vec<usize>, Option<usize>), DemoError> {
     let all = topology::cores();
+    let asked = options.worker_cores.iter().map(|c| ("--worker-core", *c));
+    let mut asked = asked.chain(options.device_core.map(|c| ("--device-core", c)));
+    if let Some((what, core)) = asked.find(|(_, c)| !all.is_empty() && !all.contains(c)) {
+        return Err(DemoError::Core { what, core, there: all });
+    }
     let mut workers = options.worker_cores.clone();
     if workers.is_empty() {
         workers.extend(all.last());
     }
-    (workers, options.device_core.or_else(|| all.first().copied()))
+    Ok((workers, options.device_core.or_else(|| all.first().copied())))
+}
+
+/// A worker on the devices' core gets what they leave of it: worth a warning, as it is for two workers.
+fn lint_devices(workers: &[usize], device_core: Option<usize>) -> Option<Lint> {
+    let core = device_core?;
+    let worker = workers.iter().position(|c| *c == core)?;
+    let message = format!(
+        "worker {worker} and the devices share core {core}: each gets half of it at best; give each its own"
+    );
+    tracing::warn!("{message}");
+    Some(Lint { lint: "core_shared", object: format!("core {core}"), message })
+}
+
+/// A port on each device, with a queue pair for each worker.
+fn add_ports(
+    options: &Options,
+    runtime: &mut Runtime,
+    devices: &[Device],
+    queues: u16,
+) -> Result<(), DemoError> {
+    for (i, device) in devices.iter().enumerate() {
+        let name = format!("p{i}");
+        let env = OpenEnv { memory: Arc::clone(runtime.memory()), name: name.as_str().into() };
+        let open = Ixgbe::open(device.bus(), IDENTITY, &env)?;
+        let mut cfg = PortConfig::new(0);
+        cfg.queues = queues;
+        (cfg.rx_ring, cfg.tx_ring) = (options.ring, options.ring);
+        cfg.max_frame = options.frames.longest().max(usize::from(cfg.max_frame)) as u16;
+        // The wires wait rather than lose frames, so the ports do as well: what is missing at the end is a fault.
+        cfg.rx_wait = true;
+        runtime.add_port(&name, Box::new(open), cfg);
+    }
+    Ok(())
 }
 
 /// Worker `i` has queue `i` of both ports and a switch of its own.
@@ -152,7 +230,6 @@ fn plan(i: u16, core: usize) -> WorkerPlan {
         core: Some(core),
         rx: queues.clone(),
         tx: queues,
-        // The wires wait rather than lose frames, so the ports do as well: what is missing at the end is a fault.
         on_full: OnFull::Wait,
         stages: 1,
         graph: Box::new(move |local| {

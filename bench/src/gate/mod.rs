@@ -9,8 +9,10 @@
 //! minor version the tolerance is wider, and that is said.
 
 mod callgrind;
+mod nic;
 mod paths;
 mod store;
+mod switch;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

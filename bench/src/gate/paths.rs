@@ -11,6 +11,7 @@ use meter::QueueMeter;
 use port::{Driver, OpenEnv, OpenPort, PortConfig, WorkerEnv};
 use ring::RingSize;
 
+use super::{nic, switch};
 use crate::run::null::Work;
 use crate::run::pool;
 
@@ -39,16 +40,25 @@ pub const PATHS: &[HotPath] = &[
         run: breath::<false, false>,
     },
     HotPath { name: "breath_macswap", unit: "packet, null to null, counters on", run: breath::<true, true> },
+    HotPath {
+        name: "l2switch_known",
+        unit: "packet, through the switch into a null port",
+        run: switch::l2switch,
+    },
+    HotPath { name: "ixgbe_rx32", unit: "packet, received and its buffer replaced", run: nic::ixgbe::<true> },
+    HotPath { name: "ixgbe_tx32", unit: "packet, sent and reaped", run: nic::ixgbe::<false> },
 ];
 
 /// Bursts of one workload: enough that the frame's own instructions do not show.
-const BURSTS: u64 = 4096;
+pub(super) const BURSTS: u64 = 4096;
+/// Packets of a burst.
+pub(super) const BURST: usize = 32;
 /// Buffers of a workload's pool.
-const BUFFERS: usize = 2048;
+pub(super) const BUFFERS: usize = 2048;
 
 /// Callgrind collects while this runs: its name is known to `callgrind.rs`.
 #[inline(never)]
-fn collect(work: &mut dyn FnMut()) {
+pub(super) fn collect(work: &mut dyn FnMut()) {
     // Through `black_box`, so that the compiler can neither inline nor specialise it for one workload.
     black_box(work)();
 }
@@ -84,7 +94,7 @@ fn ring_mpmc<const BULK: usize>() -> u64 {
 }
 
 /// Packet memory for a workload: on the heap, as valgrind knows it.
-fn packet_memory() -> (Local, PoolId) {
+pub(super) fn packet_memory() -> (Local, PoolId) {
     let layout = Layout::for_frame_room(2048).expect("a usual buffer");
     let memory = Memory::new(Window::on_heap(BUFFERS * layout.stride()), layout);
     let pool = memory.add_pool(BUFFERS, None, Pages::Any).expect("the window was made for it").id();
@@ -128,7 +138,7 @@ fn breath<const METERED: bool, const SWAP: bool>() -> u64 {
 }
 
 /// Two null ports with their queues in `graph`.
-fn null_ports(local: &Local, metered: bool, graph: &mut Graph) -> Vec<Box<dyn OpenPort>> {
+pub(super) fn null_ports(local: &Local, metered: bool, graph: &mut Graph) -> Vec<Box<dyn OpenPort>> {
     let driver = null::Null::new();
     let env = WorkerEnv { local: local.clone(), node: None, metered };
     let mut ports = Vec::new();

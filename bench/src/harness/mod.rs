@@ -161,6 +161,11 @@ impl Blocks {
             .count()
     }
 
+    /// True if any block counts.
+    pub fn has_kept(&self) -> bool {
+        self.rounds.iter().flatten().any(|b| b.kept().is_some())
+    }
+
     fn fewest_kept(&self) -> usize {
         let kept = |c: usize| self.rounds.iter().filter(|r| r[c].kept().is_some()).count();
         (0..self.names.len()).map(kept).min().unwrap_or(0)

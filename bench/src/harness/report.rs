@@ -72,8 +72,10 @@ pub struct Comparison {
 impl Report {
     /// The report of `blocks`, with `compare` under each table. `tsc_hz` turns rates into cycles.
     pub fn new(title: &str, unit: &'static str, blocks: &Blocks, compare: &[Compare], tsc_hz: u64) -> Self {
+        // Without a block that counts, no class was seen or not seen: the rows say why.
+        let has_classes = !blocks.round_trips_ns.is_empty() && blocks.has_kept();
         let classes: &[Option<Class>] =
-            if blocks.round_trips_ns.is_empty() { &[None] } else { &[Some(Class::Near), Some(Class::Far)] };
+            if has_classes { &[Some(Class::Near), Some(Class::Far)] } else { &[None] };
         Self {
             title: title.to_owned(),
             unit,
@@ -209,6 +211,18 @@ mod tests {
             ],
             round_trips_ns: class.map(|_| 55.0).into_iter().collect(),
         }
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_counts_says_why_and_nothing_of_classes() {
+        let lost = Block::Discarded { reason: Discard::LowShare, share: 0.5 };
+        let blocks = Blocks {
+            names: vec!["ours".into()],
+            rounds: vec![vec![lost.clone()], vec![lost]],
+            round_trips_ns: vec![55.0],
+        };
+        let text = Report::new("demo", "packets", &blocks, &[], 2_100_000_000).text();
+        assert!(text.contains("ours no block counted, dropped 2+0") && !text.contains("cores"), "{text}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The benchmarks, one file each, and what they share.
 
+pub mod all;
+pub mod demo;
 pub mod distance;
 pub mod null;
 pub mod pool;
@@ -15,15 +17,19 @@ use crate::harness::report::Report;
 use crate::harness::{Blocks, Candidate, Plan, interleave};
 use crate::manifest::Manifest;
 
+/// Blocks to keep, and how long one lasts, unless a benchmark or the user has other wishes.
+const ROUNDS: u32 = 15;
+const BLOCK: Duration = Duration::from_millis(100);
+
 /// Options of every timed benchmark.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct Timing {
-    /// Blocks to keep of each candidate
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rounds: u32,
-    /// Wall time of a block
-    #[arg(long, default_value = "100ms", value_parser = duration)]
-    block: Duration,
+    /// Blocks to keep of each candidate [default: 15, demo: 5]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// Wall time of a block [default: 100ms, demo: 2s]
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    block: Option<Duration>,
     /// Cores to use, the first for a one-core benchmark; by default the last two that this process may use
     #[arg(long, value_delimiter = ',', num_args = 1.., value_name = "A,B")]
     cores: Vec<usize>,
@@ -57,8 +63,27 @@ impl Timing {
         }
     }
 
+    /// The same, with a benchmark's own numbers where none were given.
+    fn or(&self, rounds: u32, block: Duration) -> Self {
+        let (rounds, block) = (self.rounds.or(Some(rounds)), self.block.or(Some(block)));
+        Self { rounds, block, ..self.clone() }
+    }
+
+    /// The command line that says this.
+    fn arguments(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        all.extend(self.rounds.map(|n| format!("--rounds={n}")));
+        all.extend(self.block.map(|t| format!("--block={}us", t.as_micros())));
+        let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
+        all.extend((!cores.is_empty()).then(|| format!("--cores={}", cores.join(","))));
+        all.extend(self.no_peers.then(|| "--no-peers".to_owned()));
+        all.extend(self.json.then(|| "--json".to_owned()));
+        all
+    }
+
     fn plan(&self, pair: Option<(Core, Core)>) -> Plan {
-        Plan { rounds: self.rounds as usize, window: self.block, pair }
+        let (rounds, window) = (self.rounds.unwrap_or(ROUNDS) as usize, self.block.unwrap_or(BLOCK));
+        Plan { rounds, window, pair }
     }
 
     /// Runs `candidates` and prints one dot a round on stderr.
@@ -81,6 +106,8 @@ struct Output {
     benchmark: &'static str,
     manifest: Manifest,
     reports: Vec<Report>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demo: Option<demo::Clean>,
 }
 
 impl Output {
@@ -89,7 +116,7 @@ impl Output {
         if !json {
             print!("{}", manifest.text());
         }
-        Self { benchmark, manifest, reports: Vec::new() }
+        Self { benchmark, manifest, reports: Vec::new(), demo: None }
     }
 
     fn add(&mut self, report: Report, json: bool) {
@@ -124,6 +151,33 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Alone {
+        #[command(flatten)]
+        timing: Timing,
+    }
+
+    fn read(words: &[String]) -> Timing {
+        let all = std::iter::once("bench".to_owned()).chain(words.iter().cloned());
+        <Alone as clap::Parser>::try_parse_from(all).unwrap().timing
+    }
+
+    #[test]
+    fn arguments_read_back() {
+        let words =
+            ["--rounds=3", "--block=5000us", "--cores=1,0", "--no-peers", "--json"].map(str::to_owned);
+        assert_eq!(read(&words).arguments(), words);
+        assert!(read(&[]).arguments().is_empty(), "a benchmark's own defaults stay its own");
+    }
+
+    #[test]
+    fn what_was_asked_for_comes_before_a_benchmarks_default_and_that_before_the_common_one() {
+        let plan = |t: &Timing| (t.plan(None).rounds, t.plan(None).window);
+        let (asked, own) = (read(&["--rounds=3".to_owned()]), Duration::from_secs(2));
+        assert_eq!(plan(&asked.or(5, own)), (3, own));
+        assert_eq!(plan(&asked), (3, BLOCK));
+    }
 
     #[test]
     fn times() {

@@ -199,9 +199,14 @@ mod tests {
                 let worker = cpu::allowed()[0];
                 let mut ours =
                     Ours { name: work.name(metered), work, metered, worker, memory: Arc::clone(&memory) };
-                let r = ours.block(Duration::from_millis(20)).unwrap();
-                assert!(r.items > 0 && r.seconds > 0.0, "{}: {r:?}", ours.name);
-                assert_eq!(memory.depot(), memory.capacity(), "all buffers are back");
+                // On a busy machine a block may pass before its worker gets a core; not all of many.
+                let mut blocks = (0..50).map(|_| {
+                    let r = ours.block(Duration::from_millis(20)).unwrap();
+                    assert_eq!(memory.depot(), memory.capacity(), "all buffers are back");
+                    r
+                });
+                let has_forwarded = blocks.any(|r| r.items > 0 && r.seconds > 0.0);
+                assert!(has_forwarded, "{work:?}, metered {metered}");
             }
         }
     }

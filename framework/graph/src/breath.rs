@@ -158,7 +158,7 @@ impl Graph {
         for e in &mut self.nodes {
             e.published = Some(place(Arc::clone(&e.name), e.stage.kind()));
         }
-        if self.nodes.is_empty() {
+        if !matches!(self.source, To::Node(_)) {
             self.direct_published = Some(place("edge".into(), "edge"));
         }
     }
@@ -172,7 +172,11 @@ impl Graph {
         self.rx.push(lane);
     }
     /// Adds a transmit queue.
+    ///
+    /// # Panics
+    /// If there are 255 already: a way out is a byte.
     pub fn add_tx(&mut self, lane: TxLane) {
+        assert!(self.out.lanes.len() < usize::from(u8::MAX), "at most 255 transmit queues of a worker");
         self.out.lanes.push(lane);
         self.out.marked.push(Batch::new(&self.local));
     }

@@ -13,7 +13,8 @@ pub enum OnFull {
     /// They are dropped, with reason `tx_full`.
     #[default]
     Drop,
-    /// They wait, and the worker receives nothing meanwhile.
+    /// They wait, and the worker receives nothing meanwhile. Not for a queue that only this worker's own receiving can
+    /// empty, as both ends of a loopback pair: it would wait for itself.
     Wait,
 }
 

@@ -4,6 +4,7 @@ mod rig;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -271,6 +272,60 @@ fn each_breath_begins_with_another_queue() {
     rig.finish(g);
 }
 
+/// Sends each packet and two copies to port 1, whose ring holds ten and is stuck.
+fn three_times_into_a_stuck_ring() -> (Rig, Graph) {
+    let mut rig = Rig::new(512);
+    let pool = rig.pool;
+    let (first, _) = does(move |batch, exits| {
+        exits.set_all(Way(0));
+        for i in 0..2 * batch.len() {
+            exits.copy(batch, i / 2, pool, 1, Way(0));
+        }
+    });
+    let mut g = graph(&rig, vec![first], &[], &[(0, "0", 1)]);
+    rig.add_rx(&mut g, 0);
+    rig.add_tx(&mut g, 1, OnFull::Wait);
+    (rig.wire(1).ring, rig.wire(1).stuck) = (10, true);
+    rig.arrive(0, numbered(0..64));
+    (rig, g)
+}
+
+#[test]
+fn more_than_can_wait_makes_the_worker_wait_for_the_device() {
+    let (rig, mut g) = three_times_into_a_stuck_ring();
+    let device = rig.shared(1);
+    std::thread::scope(|s| {
+        s.spawn(move || {
+            // It goes on once the worker has asked it to.
+            while device.lock().unwrap().flushes == 0 {
+                std::thread::yield_now();
+            }
+            device.lock().unwrap().stuck = false;
+        });
+        g.breathe(1, false);
+    });
+    while g.tx()[0].waiting() > 0 {
+        g.breathe(2, false);
+    }
+    let copies = (0..64).flat_map(|n| [n, n]);
+    assert_eq!(numbers(&rig.sent(1)), (0..64).chain(copies).collect::<Vec<_>>(), "all, in order");
+    rig.finish(g);
+}
+
+#[test]
+fn a_worker_that_waits_can_be_stopped() {
+    let (rig, mut g) = three_times_into_a_stuck_ring();
+    g.abort_when(Arc::new(true.into()));
+    g.breathe(1, false);
+    let counts = g.tx()[0].counts();
+    assert_eq!((counts.packets, g.tx()[0].waiting(), counts.drops.of(DropReason::Stopping)), (10, 64, 118));
+    rig.wire(1).stuck = false;
+    while g.tx()[0].waiting() > 0 {
+        g.breathe(2, false);
+    }
+    rig.finish(g);
+}
+
 #[test]
 fn copies_are_packets_of_their_own() {
     let mut rig = Rig::new(128);
@@ -463,11 +518,13 @@ fn injected_packets_go_the_way_of_received_ones() {
 #[test]
 fn a_stage_that_forgets_a_packet_shows_as_one() {
     let mut rig = Rig::new(128);
-    let mut once = true;
+    // Kept where the graph does not see it, and never dropped: so it is forgotten without a leak in the test itself.
+    let forgotten: Rc<RefCell<Option<ManuallyDrop<PacketBuf>>>> = Rc::default();
+    let hide = Rc::clone(&forgotten);
     let (first, _) = does(move |batch, exits| {
         exits.set_all(Way(0));
-        if std::mem::take(&mut once) {
-            std::mem::forget(batch.pop());
+        if hide.borrow().is_none() {
+            *hide.borrow_mut() = batch.pop().map(ManuallyDrop::new);
         }
     });
     let mut g = graph(&rig, vec![first], &[], &[(0, "0", 0)]);
@@ -481,6 +538,7 @@ fn a_stage_that_forgets_a_packet_shows_as_one() {
     assert_eq!(rig.memory.capacity() - rig.home(), 1, "the census misses one");
     // Nobody is left who could hold it.
     assert_eq!((rig.local.parked(), rig.local.lost()), (1, 0));
+    ManuallyDrop::into_inner(forgotten.take().unwrap()).consume();
 }
 
 #[test]

@@ -5,6 +5,10 @@ use std::sync::Arc;
 use crate::{Arena, Bar, DmaRegion, HwError, Node};
 
 /// How a driver reaches its device. On metal: VFIO. In tests and in the demo: a model of the device.
+///
+/// A device reads and writes where its driver tells it to: an IOMMU, or a model's stand-in for one, confines it to what was
+/// mapped, not to what the driver owns of it. Drivers are trusted to hand out addresses of rings and buffers only while
+/// these are theirs.
 pub trait Bus: Send + Sync {
     /// The register window `index`.
     ///

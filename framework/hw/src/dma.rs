@@ -1,7 +1,7 @@
 //! Ring memory: carved from an arena, given back after reset, or quarantined.
 
 use core::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Arena, HwError, Iova};
@@ -18,7 +18,11 @@ pub struct DmaPool {
 
 impl DmaPool {
     /// All of `arena` is free.
+    ///
+    /// # Panics
+    /// If something else lies in the arena: another pool of rings, or packet buffers.
     pub fn new(arena: Arc<Arena>) -> Arc<Self> {
+        assert!(arena.claim(), "an arena has one owner of what lies in it");
         let all = vec![(0, arena.len())];
         Arc::new(Self { arena, free: Mutex::new(all), quarantined: AtomicUsize::new(0) })
     }
@@ -38,7 +42,7 @@ impl DmaPool {
     /// # Errors
     /// [`HwError::NoDma`] if no free range is large enough.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Result<DmaRegion, HwError> {
-        let len = bytes.max(1).next_multiple_of(ALIGN);
+        let len = bytes.max(1).checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX);
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let total = free.iter().map(|r| r.1).sum();
         let i = free.iter().position(|r| r.1 >= len).ok_or(HwError::NoDma { asked: bytes, free: total })?;
@@ -48,8 +52,12 @@ impl DmaPool {
         drop(free);
         // SAFETY: the range lies in the arena and was free, so nobody else touches it.
         let base = unsafe { self.arena.base().add(offset) };
-        // SAFETY: as above.
-        unsafe { base.write_bytes(0, len) };
+        let words = base.cast::<u64>();
+        for i in 0..len / size_of::<u64>() {
+            // SAFETY: as above, aligned to `ALIGN`. Atomic, as all access to rings: a device that was never reset may
+            // still write here.
+            unsafe { AtomicU64::from_ptr(words.add(i).as_ptr()) }.store(0, Ordering::Relaxed);
+        }
         Ok(DmaRegion { base, len, offset, pool: Arc::clone(self) })
     }
 

@@ -33,7 +33,7 @@ pub use time::{cycles, tsc_hz};
 pub use topology::Node;
 pub use window::{Arena, GRANULE, LINE, Window};
 
-/// An address as the device sees it. Only memory that we own can make one.
+/// An address as the device sees it: no number becomes one but by way of a [`Window`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Iova(pub(crate) u64);
 
@@ -98,6 +98,14 @@ pub enum HwError {
         bytes: usize,
         /// Page size.
         page: PageSize,
+    },
+    /// Not enough memory at all.
+    #[error("asked {} of memory, {} are available; ask for fewer buffers", Bytes(*asked), Bytes(*free))]
+    NoMemory {
+        /// Bytes asked for.
+        asked: usize,
+        /// Bytes that are available.
+        free: usize,
     },
     /// RLIMIT_MEMLOCK is too low.
     #[error("locking {} needs more than the memlock limit of {}; run `ulimit -l unlimited`, set LimitMEMLOCK=infinity \

@@ -97,6 +97,13 @@ pub fn lock(base: NonNull<u8>, len: usize) -> Result<()> {
     check(unsafe { libc::mlock(base.as_ptr().cast(), len) })
 }
 
+/// Bytes that can be had without driving others out, by the kernel's estimate.
+pub fn available() -> Option<usize> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = info.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?.trim().strip_suffix(" kB")?;
+    kib.parse::<usize>().ok()?.checked_mul(1024)
+}
+
 /// Bytes this process may lock.
 pub fn memlock_limit() -> usize {
     let mut r = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

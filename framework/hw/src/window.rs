@@ -2,6 +2,7 @@
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Bytes, HwError, Iova, Node, PageSize, Pages, os, topology};
@@ -135,10 +136,10 @@ impl Window {
         pages: PageSize,
         strict: bool,
     ) -> Result<Arc<Arena>, HwError> {
-        let len = bytes.max(1).next_multiple_of(pages.bytes().max(GRANULE));
-        let offset = self.place(len, pages.bytes().max(GRANULE))?;
+        let (offset, len) = self.place(bytes, pages.bytes().max(GRANULE))?;
         // From here on, dropping the arena gives the place back.
-        let mut arena = Arena { window: Arc::clone(self), offset, len, pages, node, locked: false };
+        let (window, claimed) = (Arc::clone(self), AtomicBool::new(false));
+        let mut arena = Arena { window, offset, len, pages, node, locked: false, claimed };
         match self.backing {
             // SAFETY: the place is free, and ours since `place`.
             Backing::Heap(_) => unsafe { arena.base().write_bytes(0, len) },
@@ -147,9 +148,16 @@ impl Window {
         Ok(Arc::new(arena))
     }
 
-    /// Finds room for `len` bytes: first fit, never across the MSI range.
-    fn place(&self, len: usize, align: usize) -> Result<usize, HwError> {
+    /// Finds room for `bytes`, a multiple of `align` long: first fit, never across the MSI range. Returns start and length.
+    fn place(&self, bytes: usize, align: usize) -> Result<(usize, usize), HwError> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = taken.iter().map(|t| t.1 - t.0).sum();
+        let full = |asked| HwError::NoRoom { asked, taken: used, len: self.len };
+        // The sums below cannot overflow once this has been ruled out.
+        if bytes > self.len {
+            return Err(full(bytes));
+        }
+        let len = bytes.max(1).next_multiple_of(align);
         let mut fences = taken.clone();
         fences.push((MSI.start, MSI.end));
         fences.sort_unstable();
@@ -162,11 +170,10 @@ impl Window {
         }
         let at = at.next_multiple_of(align);
         if at + len > self.len {
-            let used = taken.iter().map(|t| t.1 - t.0).sum();
-            return Err(HwError::NoRoom { asked: len, taken: used, len: self.len });
+            return Err(full(len));
         }
         taken.push((at, at + len));
-        Ok(at)
+        Ok((at, len))
     }
 }
 
@@ -189,9 +196,15 @@ pub struct Arena {
     pages: PageSize,
     node: Option<Node>,
     locked: bool,
+    claimed: AtomicBool,
 }
 
 impl Arena {
+    /// Takes what lies in the arena, as rings or as packet buffers: true for the first who asks. Nobody else may hand out
+    /// its memory.
+    pub fn claim(&self) -> bool {
+        !self.claimed.swap(true, Ordering::Relaxed)
+    }
     /// Its first byte.
     pub fn base(&self) -> NonNull<u8> {
         // SAFETY: the arena lies in its window.
@@ -269,11 +282,15 @@ impl Arena {
         }
     }
 
-    /// Superpages are counted before they are asked for: the answer names how many are missing.
+    /// Pages are counted before they are asked for: the answer names how many are missing.
     fn enough(&self) -> Result<(), HwError> {
         let (page, node, asked) = (self.pages, self.node, self.len);
         if page == PageSize::Base4K {
-            return Ok(());
+            // Memory is promised freely and taken back by force: better to ask what there is.
+            return match os::available() {
+                Some(free) if free < asked => Err(HwError::NoMemory { asked, free }),
+                _ => Ok(()),
+            };
         }
         let need = asked / page.bytes();
         match page.count(node) {

@@ -15,7 +15,8 @@
 //!
 //! The unit of ownership is the batch, not the packet: nothing runs per packet when many are freed. A batch that is
 //! dropped with packets in it frees them, and counts them as lost ([`Local::lost`]): that is always a fault. To drop
-//! packets on purpose takes a [`meter::DropReason`]; nothing else compiles:
+//! packets on purpose takes a [`meter::DropReason`]. What frees without one ([`Batch::free_sent`], [`PacketBuf::consume`],
+//! [`Outgoing::free`], [`Parcel::free`]) is for packets that its caller has counted; one that was not shows as unexplained.
 //!
 //! ```compile_fail,E0599
 //! fn forget(batch: &mut ringwright_mem::Batch) { batch.clear() }
@@ -25,7 +26,8 @@
 //! ```
 //!
 //! Limits: no reference counts (a multicast copies); a batch and what it holds stay on their worker.
-// UNSAFETY: turns slot numbers into slices of the window, and moves rows between uninitialised places.
+// UNSAFETY: turns slot numbers into slices of the window, and moves rows between uninitialised places. That a slot comes
+// back to the memory it was taken from is the drivers' part: a number cannot tell. Debug builds check that it is in a pool.
 #![allow(unsafe_code)]
 
 mod batch;

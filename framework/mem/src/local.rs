@@ -210,7 +210,10 @@ impl Local {
     #[inline]
     pub(crate) fn put_rows<T>(&self, items: &[T], line: impl Fn(&T) -> u32 + Copy) {
         match self.0.memory.only_pool() {
-            Some(pool) => self.with(pool, |c| c.put(pool, items, line)),
+            Some(pool) => {
+                debug_assert!(items.iter().all(|i| pool.owns(line(i))), "slots of this memory");
+                self.with(pool, |c| c.put(pool, items, line));
+            }
             None => self.put_mixed(items, line),
         }
     }
@@ -218,8 +221,7 @@ impl Local {
     fn put_mixed<T>(&self, mut items: &[T], line: impl Fn(&T) -> u32 + Copy) {
         while let Some(head) = items.first() {
             let pool = self.0.memory.pool_of(line(head));
-            let (first, span) = (pool.first, pool.span());
-            let run = items.iter().take_while(|i| line(i).wrapping_sub(first) < span).count();
+            let run = items.iter().take_while(|i| pool.owns(line(i))).count();
             let (now, later) = items.split_at(run);
             self.with(pool, |c| c.put(pool, now, line));
             items = later;

@@ -1,5 +1,6 @@
 //! Magazines: what a worker keeps of a pool (Bonwick and Adams, "Magazines and Vmem", 2001).
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use crate::{Pool, Slot};
@@ -42,8 +43,8 @@ impl Cache {
     }
     /// Gives both back to the depot.
     pub fn flush(self, pool: &Pool) {
-        give(pool, self.loaded);
-        give(pool, self.spare);
+        give_rest(pool, self.loaded);
+        give_rest(pool, self.spare);
     }
 
     /// Takes up to `want` slots' lines, in one piece from the loaded magazine; none only when the pool has no more.
@@ -67,12 +68,27 @@ impl Cache {
             return true;
         }
         self.misses += 1;
-        let Some(full) = pool.full.pop() else { return false };
+        let Some(full) = pool.full.pop() else { return self.load_rest(pool) };
         pool.depot.fetch_sub(full.len, Ordering::Relaxed);
         let empty = core::mem::replace(&mut self.loaded, full);
         // The depot holds every magazine there is, so it has room for this one.
         let _ = pool.empty.push(empty);
         true
+    }
+
+    /// Takes what workers that ended have left beside the full magazines. `loaded` is empty.
+    fn load_rest(&mut self, pool: &Pool) -> bool {
+        if pool.depot() == 0 {
+            return false;
+        }
+        let mut rest = pool.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = rest.len().saturating_sub(Magazine::SIZE);
+        let n = rest.len() - from;
+        self.loaded.lines[..n].copy_from_slice(&rest[from..]);
+        self.loaded.len = n;
+        rest.truncate(from);
+        pool.depot.fetch_sub(n, Ordering::Relaxed);
+        n > 0
     }
 
     #[inline]
@@ -124,21 +140,34 @@ impl Cache {
         self.misses += 1;
         let empty = pool.empty.pop().unwrap_or_else(|| Magazine::holding(&[]));
         let full = core::mem::replace(&mut self.loaded, empty);
-        give(pool, full);
+        // Counted before it is there: whoever takes it at once must not take the count below zero.
+        pool.depot.fetch_add(full.len, Ordering::Relaxed);
+        give_full(pool, full);
     }
 }
 
-fn give(pool: &Pool, magazine: Box<Magazine>) {
-    if magazine.len == 0 {
-        let _ = pool.empty.push(magazine);
-        return;
-    }
-    let n = magazine.len;
-    // More workers than the depot was made for: an empty magazine makes way, so that no slot is ever lost.
-    let mut magazine = magazine;
+fn give_full(pool: &Pool, mut magazine: Box<Magazine>) {
+    // The depot has room for more full magazines than there can be; a taker that has not quite left may hold a place.
     while let Err(back) = pool.full.push(magazine) {
         magazine = back;
         std::thread::yield_now();
     }
-    pool.depot.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Gives a magazine back as a worker ends. What does not fill one is gathered until it does: were such magazines kept as
+/// they are, a depot that sees many workers come and go would fill up with them.
+fn give_rest(pool: &Pool, mut magazine: Box<Magazine>) {
+    let mut rest = pool.rest.lock().unwrap_or_else(PoisonError::into_inner);
+    pool.depot.fetch_add(magazine.len, Ordering::Relaxed);
+    rest.extend_from_slice(&magazine.lines[..magazine.len]);
+    if let Some(from) = rest.len().checked_sub(Magazine::SIZE) {
+        magazine.lines.copy_from_slice(&rest[from..]);
+        magazine.len = Magazine::SIZE;
+        rest.truncate(from);
+        drop(rest);
+        return give_full(pool, magazine);
+    }
+    magazine.len = 0;
+    // One more than the depot was made for may go.
+    let _ = pool.empty.push(magazine);
 }

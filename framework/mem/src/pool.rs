@@ -80,7 +80,9 @@ pub struct Pool {
     ext: Box<[UnsafeCell<Ext>]>,
     pub(crate) full: ArrayQueue<Box<Magazine>>,
     pub(crate) empty: ArrayQueue<Box<Magazine>>,
-    /// Slots in the magazines of `full`.
+    /// Lines of slots that do not fill a magazine: what workers had left when they ended.
+    pub(crate) rest: Mutex<Vec<u32>>,
+    /// Slots in the magazines of `full` and in `rest`.
     pub(crate) depot: AtomicUsize,
 }
 // SAFETY: an `Ext` is reached only by the owner of its slot, and a slot has one owner; the rest is `Sync` by itself.
@@ -88,6 +90,7 @@ unsafe impl Sync for Pool {}
 
 impl Pool {
     fn new(id: PoolId, arena: Arc<Arena>, layout: Layout, capacity: usize) -> Self {
+        assert!(arena.claim(), "a fresh arena");
         let first = (arena.offset() / LINE) as u32;
         let magazines = capacity.div_ceil(Magazine::SIZE) + 2 * MAX_WORKERS;
         let full = ArrayQueue::new(magazines);
@@ -101,7 +104,8 @@ impl Pool {
         }
         let ext = (0..capacity).map(|_| UnsafeCell::default()).collect();
         let depot = AtomicUsize::new(capacity);
-        Self { id, arena, first, capacity: capacity as u32, layout, ext, full, empty, depot }
+        let rest = Mutex::new(Vec::with_capacity(2 * Magazine::SIZE));
+        Self { id, arena, first, capacity: capacity as u32, layout, ext, full, empty, rest, depot }
     }
 
     /// Its number.
@@ -124,10 +128,10 @@ impl Pool {
     pub fn depot(&self) -> usize {
         self.depot.load(Ordering::Relaxed)
     }
-    /// Lines after `first` that belong to buffers.
+    /// Whether `line` belongs to one of its buffers.
     #[inline]
-    pub(crate) const fn span(&self) -> u32 {
-        self.capacity * self.layout.lines()
+    pub(crate) const fn owns(&self, line: u32) -> bool {
+        line.wrapping_sub(self.first) < self.capacity * self.layout.lines()
     }
     /// The place of the `Ext` of the buffer that starts at `line`.
     #[inline]
@@ -207,7 +211,7 @@ impl Memory {
     pub fn pools(&self) -> impl Iterator<Item = &Pool> {
         self.pools.iter().map_while(OnceLock::get)
     }
-    /// The pool of `node`, or of an unknown node if there is none there.
+    /// The pool of `node`; the first pool, wherever it is, if there is none there.
     pub fn pool_on(&self, node: Option<Node>) -> Option<&Pool> {
         self.pools().find(|p| p.node() == node).or_else(|| self.pools().next())
     }

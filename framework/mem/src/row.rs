@@ -1,5 +1,7 @@
 //! A packet's 16 bytes in a batch.
 
+use core::cell::Cell;
+use core::marker::PhantomData;
 use core::num::NonZeroU32;
 
 use hw::{Iova, LINE};
@@ -8,18 +10,24 @@ use crate::{Local, MAX_SEGMENTS};
 
 /// One buffer: the number of its first cache line in the window. Whoever holds it owns the buffer.
 ///
-/// Not `Copy`, not `Clone`. Belongs to the [`crate::Memory`] it was taken from.
+/// Not `Copy`, not `Clone`. Belongs to the [`crate::Memory`] it was taken from. `Send`, but not `Sync`: who can name it
+/// may write its [`crate::Ext`].
+///
+/// ```compile_fail,E0277
+/// fn sync<T: Sync>() {}
+/// sync::<ringwright_mem::Slot>();
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[repr(transparent)]
 #[must_use = "a slot that is let go is a buffer lost"]
-pub struct Slot(NonZeroU32);
+pub struct Slot(NonZeroU32, PhantomData<Cell<()>>);
 
 impl Slot {
     /// Line 0 lies in the granule that no arena covers.
     #[inline]
     pub(crate) const fn from_line(line: u32) -> Option<Self> {
         match NonZeroU32::new(line) {
-            Some(n) => Some(Self(n)),
+            Some(n) => Some(Self(n, PhantomData)),
             None => None,
         }
     }
@@ -28,7 +36,7 @@ impl Slot {
     #[inline]
     pub(crate) const unsafe fn from_line_unchecked(line: u32) -> Self {
         // SAFETY: by the caller.
-        Self(unsafe { NonZeroU32::new_unchecked(line) })
+        Self(unsafe { NonZeroU32::new_unchecked(line) }, PhantomData)
     }
     #[inline]
     pub(crate) const fn line(&self) -> u32 {
@@ -37,7 +45,7 @@ impl Slot {
     /// A second name for the same buffer, for code here that moves ownership bit by bit.
     #[inline]
     pub(crate) const fn alias(&self) -> Self {
-        Self(self.0)
+        Self(self.0, PhantomData)
     }
 }
 

@@ -390,3 +390,26 @@ fn parts_of_a_ring_are_filled_and_emptied_and_holes_are_passed_over() {
         }
     }
 }
+
+#[test]
+fn workers_that_come_and_go_leave_the_depot_as_they_found_it() {
+    let (memory, pool) = memory();
+    // Each pair of workers leaves two magazines that are neither full nor empty.
+    for _ in 0..if cfg!(miri) { 20 } else { 2_000 } {
+        let slot = Local::new(&memory).take(pool).unwrap();
+        Local::new(&memory).put(slot);
+    }
+    assert_eq!(memory.depot(), BUFFERS);
+    let local = Local::new(&memory);
+    let all: Vec<_> = core::iter::from_fn(|| local.take(pool)).collect();
+    assert_eq!((all.len(), memory.depot()), (BUFFERS, 0), "what was gathered is given out again");
+    local.put_bulk(all);
+    assert_eq!(census(&memory, &local), BUFFERS);
+}
+
+#[test]
+#[should_panic(expected = "one owner")]
+fn rings_cannot_be_carved_out_of_packet_memory() {
+    let (memory, pool) = memory();
+    hw::DmaPool::new(Arc::clone(memory.pool(pool).unwrap().arena()));
+}

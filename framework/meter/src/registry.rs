@@ -30,7 +30,7 @@ struct Entry<K, M> {
 
 type Table<K, M> = Mutex<Vec<Entry<K, M>>>;
 
-fn add<K: Clone + PartialEq, M>(table: &Table<K, M>, key: K) -> Arc<Published<M>>
+fn add<K, M>(table: &Table<K, M>, key: K) -> Arc<Published<M>>
 where
     Published<M>: Default,
 {
@@ -98,7 +98,7 @@ impl Snapshot {
     /// Sums of a port's queues in one direction.
     pub fn port(&self, name: &str, direction: Direction) -> QueueMeter {
         let mut sum = QueueMeter::default();
-        for ((_, _, _), m) in self.queues.iter().filter(|((p, _, d), _)| &**p == name && *d == direction) {
+        for (_, m) in self.queues.iter().filter(|((p, _, d), _)| &**p == name && *d == direction) {
             sum.polls += m.polls;
             sum.empty_polls += m.empty_polls;
             sum.packets += m.packets;

@@ -217,6 +217,9 @@ pub struct PortConfig {
     pub promiscuous: bool,
     /// Take VLAN tags out on receipt.
     pub vlan_strip: bool,
+    /// A frame that finds its receive queue full waits in the device, and all behind it wait with it, whichever their
+    /// queue. Otherwise, with several queues, it is dropped and counted, lest one queue hold up the others.
+    pub rx_wait: bool,
 }
 
 impl PortConfig {
@@ -234,6 +237,7 @@ impl PortConfig {
             max_frame: 1518,
             promiscuous: true,
             vlan_strip: false,
+            rx_wait: false,
         }
     }
     /// Checks the parts that any driver checks alike.

@@ -11,13 +11,15 @@
 //! 4. [`Runtime::stop`] ends receiving at the devices, lets the workers drain, flush and reap (2 s at most), takes the
 //!    queues back, reads what the devices counted, resets them, and compares all counts.
 //!
-//! Limits: one graph per worker; queues are given out at the start.
+//! Limits: one graph per worker; queues are given out at the start; a runtime starts once. Devices count in 32 bits: ask
+//! for [`Runtime::status`] at least every few minutes, or their counts fall behind and show as unexplained.
 #![forbid(unsafe_code)]
 
 mod conserve;
 mod runtime;
 mod start;
 mod status;
+mod stop;
 mod sum;
 mod view;
 mod worker;
@@ -73,6 +75,9 @@ pub enum RtError {
         /// The queue.
         queue: u16,
     },
+    /// A runtime starts once.
+    #[error("the runtime has been started already; make a new one to start again")]
+    Started,
     /// A worker's thread did not start or is gone.
     #[error("worker {worker}: its thread is gone; see the log above")]
     WorkerGone {

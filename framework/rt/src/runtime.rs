@@ -1,10 +1,10 @@
 //! Memory, ports and workers, from start to stop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use graph::{Graph, GraphError, OnFull};
 use hw::topology;
@@ -12,14 +12,11 @@ use mem::{Local, Memory};
 use meter::{Direction, Published, QueueMeter, Registry};
 use port::{OpenPort, PortConfig, Queues, RxSetup, TxSetup};
 
-use crate::conserve::Witness;
 use crate::start::{Failed, Start, StartError};
-use crate::status::{Lint, Status};
-use crate::worker::{Farewell, Mailbox, Returned, ReturnedSetup, Worker};
+use crate::status::Lint;
+use crate::worker::{Mailbox, Returned, ReturnedSetup};
 use crate::{MemorySum, RtError};
 
-/// How long a stop waits for queues to drain.
-const DRAIN: Duration = Duration::from_secs(2);
 /// Places in batches that one stage or one queue of a worker can fill.
 const INBOX: usize = mem::BURST;
 
@@ -46,18 +43,20 @@ pub(crate) struct PortEntry {
     pub name: Arc<str>,
     pub open: Box<dyn OpenPort>,
     pub cfg: PortConfig,
+    /// It has been started, and not stopped again.
+    pub started: bool,
     /// Queues that no worker has, by number.
-    rx: Vec<Option<Box<dyn RxSetup>>>,
-    tx: Vec<Option<Box<dyn TxSetup>>>,
+    pub rx: Vec<Option<Box<dyn RxSetup>>>,
+    pub tx: Vec<Option<Box<dyn TxSetup>>>,
 }
 
 pub(crate) struct WorkerEntry {
     pub id: usize,
     pub core: Option<usize>,
     pub rx: Vec<(u16, u16)>,
-    thread: Option<JoinHandle<()>>,
-    mailbox: Arc<Mailbox>,
-    abort: Arc<AtomicBool>,
+    pub thread: Option<JoinHandle<()>>,
+    pub mailbox: Arc<Mailbox>,
+    pub abort: Arc<AtomicBool>,
 }
 
 /// Packet memory, ports and workers.
@@ -113,11 +112,18 @@ impl Runtime {
     /// Adds a port; its number is the number of ports before it, and goes into `cfg`.
     pub fn add_port(&mut self, name: &str, open: Box<dyn OpenPort>, mut cfg: PortConfig) -> u16 {
         cfg.port = self.ports.len() as u16;
-        self.ports.push(PortEntry { name: name.into(), open, cfg, rx: Vec::new(), tx: Vec::new() });
+        self.ports.push(PortEntry {
+            name: name.into(),
+            open,
+            cfg,
+            started: false,
+            rx: Vec::new(),
+            tx: Vec::new(),
+        });
         cfg.port
     }
 
-    /// The most buffers that this can hold.
+    /// The most buffers that this can hold. A stage holds at most one copy of each packet for each transmit queue.
     pub fn memory_sum(&self, plans: &[WorkerPlan]) -> MemorySum {
         let rings = |entries: fn(&PortConfig) -> usize| {
             self.ports.iter().map(|p| usize::from(p.cfg.queues) * entries(&p.cfg)).sum()
@@ -127,7 +133,7 @@ impl Runtime {
             rx_rings: rings(|c| c.rx_ring.entries()),
             tx_rings: rings(|c| c.tx_ring.entries()),
             magazines: plans.len() * pools * 2 * mem::BURST,
-            inboxes: plans.iter().map(|p| INBOX * (1 + p.stages + p.tx.len())).sum(),
+            inboxes: plans.iter().map(|p| INBOX * (1 + p.stages * (1 + p.tx.len()) + p.tx.len())).sum(),
             buffers: self.memory.capacity(),
         }
     }
@@ -137,6 +143,9 @@ impl Runtime {
     /// # Errors
     /// The memory sum, a port, a graph, a core, or a queue that is not there: each says what to do.
     pub fn start(&mut self, plans: Vec<WorkerPlan>) -> Result<(), RtError> {
+        if !self.workers.is_empty() {
+            return Err(RtError::Started);
+        }
         let sum = self.memory_sum(&plans);
         if !sum.fits() {
             return Err(RtError::PoolTooSmall(sum));
@@ -156,6 +165,7 @@ impl Runtime {
             let Queues { rx, tx } = p.open.start(&p.cfg).map_err(at)?;
             p.rx = rx.into_iter().map(Some).collect();
             p.tx = tx.into_iter().map(Some).collect();
+            p.started = true;
         }
         plans.into_iter().enumerate().try_for_each(|(id, plan)| self.start_worker(id, plan))
     }
@@ -259,103 +269,11 @@ impl Runtime {
     fn place(&self, port: u16, queue: u16, direction: Direction) -> Arc<Published<QueueMeter>> {
         self.registry.queue(self.name(port), queue, direction)
     }
-    fn take_back(&mut self, q: Returned) {
+    pub(crate) fn take_back(&mut self, q: Returned) {
         let Some(p) = self.ports.get_mut(usize::from(q.port)) else { return };
         match q.setup {
             ReturnedSetup::Rx(s) => p.rx[usize::from(q.id)] = Some(s),
             ReturnedSetup::Tx(s) => p.tx[usize::from(q.id)] = Some(s),
-        }
-    }
-
-    /// Stops everything (rule 15): receiving ends at the devices, workers drain and give their queues back, the
-    /// devices' counts are read, the devices reset. Returns the final status, in which all packets are accounted for
-    /// or named as unexplained.
-    pub fn stop(&mut self) -> Status {
-        for p in &mut self.ports {
-            if let Err(e) = p.open.rx_off() {
-                tracing::error!(port = &*p.name, "receiving could not be ended: {e}");
-            }
-        }
-        let farewells = self.dismiss();
-        let mut counts = Vec::new();
-        let (mut parked, mut lost) = (0, 0);
-        for f in farewells {
-            parked += f.parked;
-            lost += f.meter.lost;
-            for q in f.queues {
-                let direction =
-                    if matches!(q.setup, ReturnedSetup::Rx(_)) { Direction::Rx } else { Direction::Tx };
-                counts.push((q.port, direction, q.counts));
-                self.take_back(q);
-            }
-        }
-        let mut status = self.status();
-        let mut witness = self.witness(&status, &counts);
-        self.reset_ports();
-        // Everything is back in the depots, or it is gone.
-        witness.missing = (self.memory.capacity() as u64).saturating_sub(self.memory.depot() as u64);
-        witness.lost = lost;
-        tracing::debug!(parked, ?witness, "stopped");
-        status.conservation.held = 0;
-        status.conservation.judge(&witness);
-        for (p, pool) in status.pools.iter_mut().zip(self.memory.pools()) {
-            p.available = pool.depot();
-        }
-        status
-    }
-
-    /// Tells all workers to leave, and waits for them. One that waits for a full queue is told to drop what waits.
-    fn dismiss(&mut self) -> Vec<Farewell> {
-        let (to, from): (_, Receiver<Farewell>) = channel();
-        let deadline = hw::cycles().wrapping_add(hw::tsc_hz() * DRAIN.as_secs());
-        for w in &self.workers {
-            let to = to.clone();
-            w.mailbox.send(Box::new(move |worker: &mut Worker| worker.leave(deadline, to)));
-        }
-        drop(to);
-        let mut all = Vec::new();
-        for patience in [DRAIN + DRAIN / 4, DRAIN] {
-            while all.len() < self.workers.len()
-                && let Ok(f) = from.recv_timeout(patience)
-            {
-                all.push(f);
-            }
-            self.workers.iter().for_each(|w| w.abort.store(true, Ordering::Relaxed));
-        }
-        for w in &mut self.workers {
-            if all.iter().any(|f| f.worker == w.id) {
-                let _ = w.thread.take().map(JoinHandle::join);
-            } else {
-                tracing::error!("worker {} did not leave within {:?}; its buffers are lost", w.id, 2 * DRAIN);
-            }
-        }
-        all
-    }
-
-    /// Compares what devices counted with what queues counted.
-    fn witness(&mut self, status: &Status, counts: &[(u16, Direction, QueueMeter)]) -> Witness {
-        let mut w = Witness::default();
-        for (i, p) in status.ports.iter().enumerate() {
-            let sum = |d: Direction| {
-                let mine = counts.iter().filter(|c| (usize::from(c.0), c.1) == (i, d));
-                let drops = |m: &QueueMeter| if d == Direction::Rx { m.drops.total() } else { 0 };
-                mine.map(|c| c.2.packets + drops(&c.2)).sum::<u64>()
-            };
-            w.rx_difference += p.device.rx_delivered.map_or(0, |n| n.abs_diff(sum(Direction::Rx)));
-            w.in_device += p.device.unaccounted().unwrap_or(0);
-            w.tx_difference += p.device.tx_sent.map_or(0, |n| n.abs_diff(sum(Direction::Tx)));
-        }
-        w
-    }
-
-    fn reset_ports(&mut self) {
-        let local = Local::new(&self.memory);
-        for p in &mut self.ports {
-            let rx = p.rx.drain(..).flatten().collect();
-            let tx = p.tx.drain(..).flatten().collect();
-            if let Err(e) = p.open.stop(Queues { rx, tx }, &local) {
-                tracing::error!(port = &*p.name, "{e}");
-            }
         }
     }
 }
@@ -363,7 +281,7 @@ impl Runtime {
 impl Drop for Runtime {
     /// A runtime that is let go still stops its workers and resets its devices.
     fn drop(&mut self) {
-        if self.workers.iter().any(|w| w.thread.is_some()) || self.ports.iter().any(|p| !p.rx.is_empty()) {
+        if self.workers.iter().any(|w| w.thread.is_some()) || self.ports.iter().any(|p| p.started) {
             self.stop();
         }
     }

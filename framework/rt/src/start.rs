@@ -103,12 +103,14 @@ fn unattached(
         id,
         setup: ReturnedSetup::Rx(s),
         counts,
+        inflight: 0,
     });
     let tx = tx.into_iter().map(move |(port, id, s, _)| Returned {
         port,
         id,
         setup: ReturnedSetup::Tx(s),
         counts,
+        inflight: 0,
     });
     rx.chain(tx)
 }

@@ -39,6 +39,8 @@ pub struct Returned {
     pub id: u16,
     pub setup: ReturnedSetup,
     pub counts: QueueMeter,
+    /// Buffers that its device had in flight.
+    pub inflight: usize,
 }
 
 /// Its setup.
@@ -52,8 +54,6 @@ pub struct Farewell {
     pub worker: usize,
     pub queues: Vec<Returned>,
     pub meter: WorkerMeter,
-    /// Packets still parked when the graph was gone: nobody can free them any more.
-    pub parked: u64,
 }
 
 /// One thread's state.
@@ -151,7 +151,7 @@ impl Worker {
     #[cold]
     fn obey(&mut self) {
         let mailbox = Arc::clone(&self.mailbox);
-        mailbox.waiting.store(false, Ordering::Release);
+        mailbox.waiting.swap(false, Ordering::AcqRel);
         while let Some(command) = mailbox.commands.pop() {
             command(self);
         }
@@ -189,7 +189,7 @@ impl Worker {
         local.flush();
         drop(local);
         if let Some((_, to)) = leave {
-            let _ = to.send(Farewell { worker: id, queues, meter, parked });
+            let _ = to.send(Farewell { worker: id, queues, meter });
         }
     }
 }
@@ -198,12 +198,18 @@ impl From<RxLane> for Returned {
     fn from(lane: RxLane) -> Self {
         let counts = lane.counts();
         lane.published.publish(&counts);
-        Self { port: lane.port, id: lane.id, setup: ReturnedSetup::Rx(lane.queue.detach()), counts }
+        Self {
+            port: lane.port,
+            id: lane.id,
+            setup: ReturnedSetup::Rx(lane.queue.detach()),
+            counts,
+            inflight: 0,
+        }
     }
 }
 impl From<TxLane> for Returned {
     fn from(lane: TxLane) -> Self {
-        let counts = lane.counts();
-        Self { port: lane.port, id: lane.id, counts, setup: ReturnedSetup::Tx(lane.queue.detach()) }
+        let (counts, inflight) = (lane.counts(), lane.queue.inflight());
+        Self { port: lane.port, id: lane.id, counts, inflight, setup: ReturnedSetup::Tx(lane.queue.detach()) }
     }
 }

@@ -11,6 +11,7 @@ use rig::{Frame, Rig, frame, number};
 use ringwright_stages::{L2Switch, L2SwitchConfig, TableFull};
 
 const PORTS: [u16; 4] = [4, 5, 6, 7];
+const SEEDS: u64 = if cfg!(miri) { 1 } else { 3 };
 /// A 64th of the ageing time, in ticks.
 const UNIT: u64 = 10;
 
@@ -109,7 +110,7 @@ fn compare(seed: u64, config: L2SwitchConfig, stations: u64, time: bool) {
     rig.add_ports(&mut graph, &PORTS, OnFull::Drop);
     let mut plain = Plain { config, stations: BTreeMap::new() };
     rig.now = 1_000_000;
-    for round in 0..if cfg!(miri) { 12 } else { 1500 } {
+    for round in 0..if cfg!(miri) { 8 } else { 1500 } {
         let port = PORTS[random.below(4) as usize];
         let frames: Vec<Frame> =
             (0..1 + random.below(64)).map(|n| random.frame(stations, round * 64 + n as u32)).collect();
@@ -138,15 +139,16 @@ fn compare(seed: u64, config: L2SwitchConfig, stations: u64, time: bool) {
         }
     }
     let totals = rig.totals(&graph);
-    assert!(totals.created > 50 && totals.dropped > 0, "{totals:?}: the run saw floods and drops");
+    assert!(totals.created > 20 && totals.dropped > 0, "{totals:?}: the run saw floods and drops");
     rig.finish(graph);
 }
 
 #[test]
 fn a_table_with_room_and_time_that_goes_by() {
-    for seed in 1..4 {
+    for seed in 1..1 + SEEDS {
         let mut c = L2SwitchConfig::new(&PORTS);
-        c.isolated = vec![5, 7];
+        // Room for all of twice sixty.
+        (c.isolated, c.table) = (vec![5, 7], 120);
         // 640 ticks.
         c.ageing = Duration::from_millis(64 * UNIT);
         compare(seed, c, 60, true);
@@ -155,7 +157,7 @@ fn a_table_with_room_and_time_that_goes_by() {
 
 #[test]
 fn a_table_that_is_full_and_floods() {
-    for seed in 4..7 {
+    for seed in 4..4 + SEEDS {
         let mut c = L2SwitchConfig::new(&PORTS);
         c.table = 20;
         compare(seed, c, 30, false);
@@ -164,7 +166,7 @@ fn a_table_that_is_full_and_floods() {
 
 #[test]
 fn a_table_that_is_full_and_drops() {
-    for seed in 7..10 {
+    for seed in 7..7 + SEEDS {
         let mut c = L2SwitchConfig::new(&PORTS);
         (c.table, c.table_full, c.isolated) = (20, TableFull::Drop, vec![4, 6]);
         compare(seed, c, 30, false);

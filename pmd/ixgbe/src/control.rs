@@ -147,7 +147,8 @@ impl<B: Bus + 'static> Ixgbe<B> {
         stats::clear(&d.bar);
         init::globals(d, cfg, self.rss);
         crate::filters::promiscuous(&d.bar, cfg.promiscuous);
-        let rx_cfg = RxQueueConfig { kib: limits.kib, drop: cfg.queues > 1, strip: cfg.vlan_strip };
+        let drop = cfg.queues > 1 && !cfg.rx_wait;
+        let rx_cfg = RxQueueConfig { kib: limits.kib, drop, strip: cfg.vlan_strip };
         for q in (0..cfg.queues).filter_map(|n| Queue::new(n as u8)) {
             let (rdt, tdt) = (d.bar.doorbell(regs::rdt(q))?, d.bar.doorbell(regs::tdt(q))?);
             let (rx, base) = self.ring(cfg.rx_ring, reach)?;

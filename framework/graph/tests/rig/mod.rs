@@ -28,7 +28,7 @@ pub struct Wire {
     inflight: Vec<Slot>,
 }
 
-type Shared = Arc<Mutex<Wire>>;
+pub type Shared = Arc<Mutex<Wire>>;
 
 fn lock(wire: &Shared) -> MutexGuard<'_, Wire> {
     wire.lock().unwrap()
@@ -195,6 +195,10 @@ impl Rig {
 
     pub fn wire(&self, port: u16) -> MutexGuard<'_, Wire> {
         lock(&self.wires[&port])
+    }
+    /// For the device's own thread.
+    pub fn shared(&self, port: u16) -> Shared {
+        Arc::clone(&self.wires[&port])
     }
     /// Frames arrive at a port.
     pub fn arrive(&self, port: u16, frames: impl IntoIterator<Item = Frame>) {

@@ -36,7 +36,7 @@ fn no_arena_touches_the_interrupt_range() {
     let w = Window::reserve(8 << 30).unwrap();
     // Addresses only: nothing is committed by `place`.
     let mut last = 0;
-    while let Ok(at) = w.place(512 << 20, GRANULE) {
+    while let Ok((at, _)) = w.place(512 << 20, GRANULE) {
         let end = at + (512 << 20);
         assert!(end <= MSI.start || at >= MSI.end, "{at:#x}..{end:#x}");
         last = last.max(end);
@@ -50,6 +50,18 @@ fn a_full_window_says_so() {
     let _a = w.arena(4 << 20, None, Pages::Any).unwrap();
     let e = w.arena(1, None, Pages::Any).map(|_| ()).unwrap_err();
     assert!(e.to_string().starts_with("no room for 2 MiB in the address window: 6 MiB of 6 MiB"), "{e}");
+}
+
+#[test]
+fn more_than_there_are_addresses_is_refused() {
+    let w = Window::on_heap(4 << 20);
+    let rings = DmaPool::new(w.arena(1, None, Pages::Any).unwrap());
+    for bytes in [usize::MAX, usize::MAX - GRANULE + 1, usize::MAX - 2 * GRANULE + 1, (6 << 20) + 1] {
+        assert!(
+            matches!(w.arena(bytes, None, Pages::Any), Err(HwError::NoRoom { asked, .. }) if asked == bytes)
+        );
+        assert!(matches!(rings.take(bytes), Err(HwError::NoDma { asked, .. }) if asked == bytes));
+    }
 }
 
 #[test]
@@ -74,6 +86,14 @@ fn too_few_superpages_name_the_number_and_the_command() {
     );
     assert_eq!(e, want);
     assert_eq!(w.taken.lock().unwrap().len(), 1, "a failed arena leaves no hole");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "/proc")]
+fn more_memory_than_there_is_is_refused_before_it_is_touched() {
+    let e =
+        window().arena(200 << 30, None, Pages::Only(PageSize::Base4K)).map(|_| ()).unwrap_err().to_string();
+    assert!(e.starts_with("asked 200 GiB of memory, ") && e.ends_with("ask for fewer buffers"), "{e}");
 }
 
 #[test]

@@ -258,20 +258,45 @@ mod tests {
         }
     }
 
+    /// The first stations that may live in lines `first` and `second` only.
+    fn of_lines(s: &Stations, first: usize, second: usize) -> impl Iterator<Item = Key> {
+        (0..4000).map(address).filter(move |&k| (s.slot(k) / WAYS, s.second(k) / WAYS) == (first, second))
+    }
+
     #[test]
     fn stations_that_meet_in_full_lines_make_way_for_each_other() {
-        // With two lines, both are open to every station: they fill up to the last slot.
-        let mut s = Stations::new(1, 5);
-        s.most = 2 * WAYS + 1;
-        let new = (0..40).filter(|&n| learn(&mut s, address(n), 3, 0) == Learned::New).count();
-        assert_eq!((s.lines(), new, s.len()), (2, 2 * WAYS, 2 * WAYS));
-        // With four, a station has but two of them, and all fill up because others make way.
         let mut s = Stations::new(8, 5);
+        assert_eq!(s.lines(), 4);
         s.most = 4 * WAYS;
-        let new = (0..400).filter(|&n| learn(&mut s, address(n), 3, 0) == Learned::New).count();
-        assert_eq!((s.lines(), new), (4, 4 * WAYS));
-        let found = (0..400).filter(|&n| find(&s, address(n)).is_some()).count();
-        assert_eq!(found, 4 * WAYS, "none was lost on its way");
+        // Lines 0 and 1 are full, of stations that could live in 2 and 3 as well.
+        let mut all: Vec<Key> = of_lines(&s, 0, 2).take(WAYS).chain(of_lines(&s, 1, 3).take(WAYS)).collect();
+        all.extend(of_lines(&s, 0, 1).take(2 * WAYS));
+        assert_eq!(all.len(), 4 * WAYS);
+        for &k in &all {
+            assert_eq!(learn(&mut s, k, 3, 0), Learned::New);
+        }
+        assert!(all.iter().all(|&k| find(&s, k).is_some()), "none was lost on its way");
+        s.most += 1;
+        let more = of_lines(&s, 0, 1).nth(2 * WAYS).unwrap();
+        assert_eq!(learn(&mut s, more, 3, 0), Learned::Full, "nobody can make way any more");
+    }
+
+    #[test]
+    fn every_station_has_two_lines() {
+        for most in [1, 8, 100] {
+            let s = Stations::new(most, 9);
+            assert!(
+                (0..if cfg!(miri) { 50 } else { 500 })
+                    .map(address)
+                    .all(|k| s.slot(k) / WAYS != s.second(k) / WAYS),
+                "of {most}"
+            );
+            assert!(
+                (0..if cfg!(miri) { 50 } else { 500 })
+                    .map(address)
+                    .all(|k| s.all_slots(k).all(|slot| slot < s.lines() * WAYS))
+            );
+        }
     }
 
     #[test]
@@ -279,7 +304,7 @@ mod tests {
         let mut s = Stations::new(60, 1);
         let mut map = BTreeMap::<u64, Place>::new();
         let mut random = 1u64;
-        for round in 0..if cfg!(miri) { 400 } else { 40_000 } {
+        for round in 0..if cfg!(miri) { 120 } else { 40_000 } {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (a, port, seen) =
                 (address((random >> 33) as usize % 90), (random >> 60) as u8 & 3, (random >> 50) as u8 & 7);
