@@ -173,9 +173,9 @@ fn toeplitz_table(key: &[u8; regs::RSS_KEY_BYTES]) -> Box<[[u32; 256]; INPUT]> {
     };
     let mut table = Box::new([[0; 256]; INPUT]);
     for (byte, values) in table.iter_mut().enumerate() {
+        let bits: [u32; 8] = core::array::from_fn(|i| window(byte * 8 + 7 - i));
         for v in 1..256usize {
-            let lowest = v.trailing_zeros() as usize;
-            values[v] = values[v & (v - 1)] ^ window(byte * 8 + 7 - lowest);
+            values[v] = values[v & (v - 1)] ^ bits[v.trailing_zeros() as usize];
         }
     }
     table

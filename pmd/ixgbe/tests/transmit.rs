@@ -24,7 +24,7 @@ fn desc_reads(rig: &Rig) -> u64 {
 fn frames_of_all_sizes_and_offsets_leave_whole_and_in_order_over_many_laps() {
     let sizes: &[usize] =
         if cfg!(miri) { &[17, 2112, 2113] } else { &[17, 59, 60, 61, 1514, 2112, 2113, 4224, 4225, 9600] };
-    for start in [0, u32::MAX - 40] {
+    for start in [u32::MAX - 40, 0].into_iter().take(if cfg!(miri) { 1 } else { 2 }) {
         let mut rig = Rig::new();
         rig.port.start_positions_at(start);
         let mut live = rig.start(&config());
@@ -188,6 +188,7 @@ fn refused(f: impl FnOnce(&Rig, &mut Batch)) -> (Vec<(DropReason, u64)>, usize) 
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "five starts of a device, and what is refused touches no memory")]
 fn what_the_device_cannot_send_is_dropped_with_a_reason() {
     assert_eq!(refused(|rig, b| rig.write(b, &frame(16, 0))).0, [(DropReason::TooShort, 1)]);
     assert_eq!(refused(|rig, b| rig.write(b, &frame(1519, 0))).0, [(DropReason::TooLong, 1)]);
