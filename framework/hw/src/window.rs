@@ -41,18 +41,25 @@ impl Window {
     /// The default length. 2^32 cache lines, so that a line's number fits in 32 bits.
     pub const LEN: usize = 256 << 30;
 
-    /// Reserves `len` bytes of addresses, at most [`Window::LEN`].
+    /// Reserves `len` bytes of addresses, at most [`Window::LEN`]; less, down to 2 GiB, where a limit on virtual memory
+    /// does not allow as much.
     ///
     /// # Errors
-    /// If the kernel has no such range (a limit on virtual memory, for instance).
+    /// If the kernel has no such range.
     pub fn reserve(len: usize) -> Result<Arc<Self>, HwError> {
         let align = PageSize::Huge1G.bytes();
-        let len = len.min(Self::LEN).next_multiple_of(GRANULE);
-        let whole = len + align;
-        let at = os::reserve(whole).map_err(|source| HwError::Os {
-            what: format!("reserving {} of addresses; check `ulimit -v`", Bytes(whole)),
-            source,
-        })?;
+        let mut len = len.min(Self::LEN).next_multiple_of(GRANULE);
+        let (at, whole) = loop {
+            let whole = len + align;
+            match os::reserve(whole) {
+                Ok(at) => break (at, whole),
+                Err(_) if len >= 4 << 30 => len = (len / 2).next_multiple_of(GRANULE),
+                Err(source) => {
+                    let what = format!("reserving {} of addresses; check `ulimit -v`", Bytes(whole));
+                    return Err(HwError::Os { what, source });
+                }
+            }
+        };
         // SAFETY: the reservation is one `align` longer than the window.
         let base = unsafe { at.add(at.align_offset(align)) };
         let backing = Backing::Reserved { at, len: whole };
