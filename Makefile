@@ -12,7 +12,7 @@ help: ## this list
 
 run: ## set up, then `ringwright demo`: packets through two software NICs, every one accounted for
 	@deploy/setup.sh run
-	@cargo run --release -- demo $(ARGS)
+	@cargo run --release -p ringwright -- demo $(ARGS)
 
 test: ## set up, then all tests; ARGS="unit miri" for some parts
 	@deploy/setup.sh test

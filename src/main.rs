@@ -2,25 +2,30 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod speaker;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use speaker::{Speaker, Voice};
 use tracing::level_filters::LevelFilter;
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
 
 /// A kernel-bypass packet I/O framework that shows where every cycle of a packet goes.
 #[derive(Parser)]
-#[command(name = "ringwright", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "ringwright", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
     /// What is logged on stderr: off, error, warn, info.
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", env = "RINGWRIGHT_LOG")]
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", env = "RINGWRIGHT_LOG", value_parser = level)]
     log: LevelFilter,
 }
 
@@ -44,26 +49,26 @@ struct DemoArgs {
     /// Put one JSON object (status and check) on stdout instead of the summary.
     #[arg(long)]
     json: bool,
-    /// Flows each way.
+    /// Flows each way, 1 to 4096.
     #[arg(long, value_name = "N", default_value = "64", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u16).range(1..=4096))]
     flows: u16,
-    /// Cores of the workers, one worker each; by default the last core that may be used.
-    #[arg(long = "worker-core", value_name = "CORE", value_delimiter = ',', allow_negative_numbers = true)]
+    /// Cores of the workers, one worker each: 1 or 0,1; by default the last core that may be used.
+    #[arg(long = "worker-core", value_name = "CORES", value_delimiter = ',', allow_negative_numbers = true, value_parser = core)]
     worker_cores: Vec<usize>,
     /// Core of the devices and their wires; by default the first core that may be used.
     #[arg(long, value_name = "CORE", allow_negative_numbers = true)]
     device_core: Option<usize>,
-    /// Pages of packet memory: 1G, 2M, 4K, or any: the largest that is there.
+    /// Pages of packet memory: 1G, 2M, 4K, or any: the largest that is there and that it fills at least half.
     #[arg(long, value_name = "SIZE", default_value = "any")]
     pages: hw::Pages,
     /// Memory node of packets and rings; by default that of the first worker's core.
     #[arg(long, value_name = "NODE", allow_negative_numbers = true)]
     node: Option<u16>,
-    /// Packet buffers.
+    /// Packet buffers, 64 or more.
     #[arg(long, value_name = "N", default_value = "8192", allow_negative_numbers = true)]
     buffers: usize,
-    /// Descriptors of each ring, a power of two.
+    /// Descriptors of each ring, a power of two from 8 to 8192.
     #[arg(long, value_name = "N", default_value = "512", allow_negative_numbers = true, value_parser = ring_size)]
     ring: ring::RingSize,
 }
@@ -74,35 +79,69 @@ fn duration(s: &str) -> Result<Duration, String> {
 }
 
 fn ring_size(s: &str) -> Result<ring::RingSize, String> {
-    let n: u32 = s.parse().map_err(|_| "use a power of two from 8 to 32768".to_owned())?;
-    ring::RingSize::try_from(n).map_err(|e| e.to_string())
+    let n = s.parse::<u32>().ok().filter(|n| *n <= demo::LONGEST_RING);
+    n.and_then(|n| n.try_into().ok())
+        .ok_or_else(|| format!("use a power of two from 8 to {}", demo::LONGEST_RING))
+}
+
+fn core(s: &str) -> Result<usize, String> {
+    s.trim().parse().map_err(|_| "use the number of a core, or several with commas between: 0,1".to_owned())
+}
+
+fn level(s: &str) -> Result<LevelFilter, String> {
+    let levels = [LevelFilter::OFF, LevelFilter::ERROR, LevelFilter::WARN, LevelFilter::INFO];
+    let found = levels.into_iter().find(|l| l.to_string() == s.to_ascii_lowercase());
+    found.ok_or_else(|| "use off, error, warn or info".to_owned())
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    tracing_subscriber::fmt()
-        .with_max_level(cli.log)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .without_time()
-        // Whatever is wrong with stderr is no reason to panic, which telling stderr about it would be.
-        .log_internal_errors(false)
-        .init();
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // A second signal ends the process at once: whoever insists means it.
-        let armed = signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
-        if let Err(e) = armed {
-            tracing::warn!("signal {signal} will end the process at once: {e}");
+    let speaker = Speaker::new();
+    let code = {
+        let voice = speaker.voice();
+        let log = speaker.voice();
+        tracing_subscriber::fmt()
+            .with_max_level(cli.log)
+            .with_writer(move || log.clone())
+            .with_ansi(std::io::stderr().is_terminal())
+            .without_time()
+            .with_target(false)
+            // Whatever is wrong with stderr is no reason to panic, which telling stderr about it would be.
+            .log_internal_errors(false)
+            .init();
+        let signals = Signals::default();
+        signals.arm(&voice);
+        match cli.command {
+            Command::Demo(args) => run_demo(&args, &signals, &voice),
         }
-    }
-    match cli.command {
-        Command::Demo(args) => run_demo(&args, &stop),
+    };
+    speaker.finish();
+    code
+}
+
+/// What signals do: the first ends the run in good order, the second at once. Once the run is over and only its results
+/// are left to be written, the first ends the process: whoever reads them may have stopped reading.
+#[derive(Default)]
+struct Signals {
+    stop: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn arm(&self, voice: &Voice) {
+        for signal in [SIGINT, SIGTERM] {
+            let (stop, over) = (Arc::clone(&self.stop), Arc::clone(&self.over));
+            let armed = flag::register_conditional_default(signal, over)
+                .and_then(|_| flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop)))
+                .and_then(|_| flag::register(signal, stop));
+            if let Err(e) = armed {
+                voice.say(format_args!("signal {signal} will end the process at once: {e}"));
+            }
+        }
     }
 }
 
-fn run_demo(args: &DemoArgs, stop: &AtomicBool) -> ExitCode {
+fn run_demo(args: &DemoArgs, signals: &Signals, voice: &Voice) -> ExitCode {
     let options = demo::Options {
         duration: args.duration,
         frames: args.frame,
@@ -115,30 +154,24 @@ fn run_demo(args: &DemoArgs, stop: &AtomicBool) -> ExitCode {
         worker_cores: args.worker_cores.clone(),
         device_core: args.device_core,
     };
-    match demo::run(&options, stop, |r| say(r.line())) {
-        Ok(report) => finish(&report, args.json),
+    let result = demo::run(&options, &signals.stop, |r| voice.say(r.line()));
+    signals.over.store(true, Ordering::SeqCst);
+    match result {
+        Ok(report) => finish(&report, args.json, voice),
         Err(e) => {
-            say(format_args!("ringwright: {e}"));
+            voice.say(format_args!("ringwright: {e}"));
             if e.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
-/// A line on stderr. If nobody can be told, the work goes on all the same: unlike `eprintln!` this does not panic.
-fn say(line: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
 /// Results go to stdout. A reader that has gone away is no reason to fail; a disk that is full is.
-fn finish(report: &demo::Report, json: bool) -> ExitCode {
-    for l in &report.status.lints {
-        say(format_args!("{}: {}", l.lint, l.message));
-    }
+fn finish(report: &demo::Report, json: bool, voice: &Voice) -> ExitCode {
     let text = if json {
         match serde_json::to_string_pretty(report) {
             Ok(text) => text,
             Err(e) => {
-                say(format_args!("ringwright: {e}"));
+                voice.say(format_args!("ringwright: {e}"));
                 return ExitCode::FAILURE;
             }
         }
@@ -148,7 +181,7 @@ fn finish(report: &demo::Report, json: bool) -> ExitCode {
     let mut out = std::io::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-            say(format_args!("ringwright: the results could not be written to stdout: {e}"));
+            voice.say(format_args!("ringwright: the results could not be written to stdout: {e}"));
             return ExitCode::FAILURE;
         }
         _ => {}

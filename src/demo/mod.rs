@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use graph::{GraphBuilder, GraphError, OnFull, To};
-use hw::{Pages, Window, topology};
+use hw::{PageSize, Pages, Window, topology};
 use ixgbe::{Ixgbe, PciId};
 use ixgbe_model::{Device, Engine, ModelThread, Parameters, spawn};
 use mem::{Layout, Memory};
@@ -26,6 +26,8 @@ pub use show::Report;
 pub use traffic::Frames;
 use traffic::{Counts, Pattern, Tester};
 
+/// The longest ring that the devices have (82599 data sheet, 8.2.3.8.3).
+pub const LONGEST_RING: u32 = 8192;
 /// The switch's name in status.
 const SWITCH: &str = "sw";
 /// Ports, and so devices, of the demo.
@@ -92,6 +94,15 @@ pub enum DemoError {
         /// The cores there are.
         there: Vec<usize>,
     },
+    /// More workers than a device has queues.
+    #[error(
+        "{asked} workers asked, each takes a queue of each port, and ixgbe has 1 to {}",
+        ixgbe::MAX_QUEUES
+    )]
+    Workers {
+        /// Asked for.
+        asked: usize,
+    },
     /// The devices' thread.
     #[error("starting the devices' thread: {0}")]
     Thread(std::io::Error),
@@ -108,7 +119,7 @@ impl DemoError {
                 | Self::Core { .. }
                 | Self::Hw(NoSuchNode { .. })
                 | Self::Mem(MemError::BadCapacity { .. } | MemError::Hw(NoSuchNode { .. }))
-                | Self::Rt(RtError::Port { source: port::PortError::Queues { .. }, .. })
+                | Self::Workers { .. }
         )
     }
 }
@@ -135,7 +146,7 @@ struct Bench {
     counts: Vec<Arc<Counts>>,
 }
 
-/// Runs the demo until its time is up or `stop` is set. `progress` gets the runtime once a second.
+/// Runs the demo until its time is up or `stop` is set. `progress` gets a report once a second.
 ///
 /// # Errors
 /// What kept it from starting.
@@ -154,13 +165,15 @@ pub fn run(
     add_ports(options, &mut runtime, &bench.devices, worker_cores.len() as u16)?;
     runtime.start(worker_cores.iter().enumerate().map(|(i, core)| plan(i as u16, *core)).collect())?;
     let shared = lint_devices(&worker_cores, device_core);
+    shared.iter().for_each(Lint::log);
     let mut show = show::Show::new(options, &worker_cores, device_core);
     bench.running.store(true, Ordering::Relaxed);
     let start = Instant::now();
     let mut next = Duration::from_secs(1);
     while start.elapsed() < options.duration && !stop.load(Ordering::Relaxed) {
         if start.elapsed() >= next {
-            next += Duration::from_secs(1);
+            // Seconds in which this process stood still are not made up for.
+            next = Duration::from_secs(start.elapsed().as_secs() + 1);
             progress(&show.report(runtime.status(), &bench.counts, &bench.devices));
         }
         let left = options.duration.saturating_sub(start.elapsed()).min(next.saturating_sub(start.elapsed()));
@@ -183,6 +196,9 @@ fn cores(options: &Options) -> Result<(Vec<usize>, Option<usize>), DemoError> {
     if let Some((what, core)) = asked.find(|(_, c)| !all.is_empty() && !all.contains(c)) {
         return Err(DemoError::Core { what, core, there: all });
     }
+    if options.worker_cores.len() > usize::from(ixgbe::MAX_QUEUES) {
+        return Err(DemoError::Workers { asked: options.worker_cores.len() });
+    }
     let mut workers = options.worker_cores.clone();
     if workers.is_empty() {
         workers.extend(all.last());
@@ -197,7 +213,6 @@ fn lint_devices(workers: &[usize], device_core: Option<usize>) -> Option<Lint> {
     let message = format!(
         "worker {worker} and the devices share core {core}: each gets half of it at best; give each its own"
     );
-    tracing::warn!("{message}");
     Some(Lint { lint: "core_shared", object: format!("core {core}"), message })
 }
 
@@ -262,9 +277,11 @@ impl Bench {
         let counts: Vec<Arc<Counts>> = (0..PORTS).map(|_| Arc::default()).collect();
         let (mut devices, mut engines): (Vec<_>, Vec<Engine<Tester>>) = (Vec::new(), Vec::new());
         let workers = options.worker_cores.len().max(1);
+        // A few KiB: a page of 1 GiB would be wasted on them.
+        let pages = if options.pages == Pages::Only(PageSize::Huge1G) { Pages::Any } else { options.pages };
         let bytes = workers * 2 * (options.ring.entries() * 16).next_multiple_of(4096);
         for i in 0..PORTS {
-            let rings = window.arena(bytes, node, options.pages)?;
+            let rings = window.arena(bytes, node, pages)?;
             let tester = Tester::new(&patterns[i], &patterns[1 - i], &running, &counts[i]);
             let address = [0x02, 0, 0, 0xff, 0, i as u8];
             let (device, engine) =

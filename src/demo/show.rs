@@ -80,7 +80,7 @@ pub struct Demo {
 /// Where cycles went in an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycles {
-    idle_share: f64,
+    idle_share: Option<f64>,
     useful: Option<f64>,
     stage: Option<f64>,
 }
@@ -175,7 +175,7 @@ impl Show {
             checked: Checked::new(counts),
             pcie: self.load(last, seconds),
             cycles: Cycles {
-                idle_share: idle / (idle + useful).max(1.0),
+                idle_share: (idle + useful > 0.0).then(|| idle / (idle + useful)),
                 useful: some.then(|| useful / packets),
                 stage: stage.filter(|_| some),
             },
@@ -273,7 +273,9 @@ impl Report {
                 let _ = write!(s, " (switch {stage:.0}, rings and pools {:.0})", useful - stage);
             }
         }
-        let _ = write!(s, "   idle {:2.0} %", d.cycles.idle_share * 100.0);
+        if let Some(idle) = d.cycles.idle_share {
+            let _ = write!(s, "   idle {:2.0} %", idle * 100.0);
+        }
         let _ = write!(s, "   drops {}", self.drops());
         if let Some(l) = &d.pcie {
             let _ =
@@ -322,12 +324,8 @@ impl fmt::Display for Report {
         for w in &s.workers {
             if let Some(cpp) = w.cycles_per_packet {
                 let text = cycles_text(&cpp, d.cycles.stage);
-                writeln!(
-                    f,
-                    "worker {}: {text}; idle {:.0} % of the time",
-                    w.id,
-                    d.cycles.idle_share * 100.0
-                )?;
+                let idle = d.cycles.idle_share.unwrap_or(0.0) * 100.0;
+                writeln!(f, "worker {}: {text}; idle {idle:.0} % of the time", w.id)?;
             }
         }
         if let Some(l) = &d.pcie {
@@ -340,6 +338,9 @@ impl fmt::Display for Report {
                 l.downstream * 100.0,
                 l.ceiling_pps / 1e6
             )?;
+        }
+        for l in &s.lints {
+            writeln!(f, "{}: {}", l.lint, l.message)?;
         }
         writeln!(f)?;
         writeln!(f, "{:<8}{:>18}{:>18}{:>12}   drops by reason", "port", "received", "sent", "drops")?;
@@ -376,7 +377,9 @@ impl fmt::Display for Report {
             c.unexplained.map_or_else(|| "unknown".to_owned(), |n| Apart(n).to_string()),
         )?;
         let k = &d.checked;
-        if k.is_clean() {
+        if k.generated == 0 {
+            write!(f, "checker: no frame was sent: run for longer")
+        } else if k.is_clean() {
             write!(f, "checker: each of {} frames arrived once, unchanged and in order", Apart(k.generated))
         } else {
             write!(

@@ -118,10 +118,7 @@ fn more_workers_than_the_device_has_queues() {
     let core = cores()[0].to_string();
     let workers = vec![core.as_str(); 17].join(",");
     let error = is_wrong(&format!("--worker-core {workers} --ring 8"));
-    assert!(
-        error.contains("port p0") && error.contains("17 queues asked") && error.contains("1 to 16"),
-        "{error}"
-    );
+    assert!(error.contains("17 workers asked") && error.contains("1 to 16"), "{error}");
 }
 
 /// The command under a small memlock limit, and without the right to pass over it.

@@ -54,7 +54,22 @@ fn a_second_signal_ends_what_the_first_cannot() {
     assert!(p.is_running(), "it waits for its reader");
     p.signal("INT");
     let ended = p.end_within(STOP);
-    assert_eq!(ended.code(), Some(1), "{}: {}", ended.status, ended.stderr);
+    assert_eq!(ended.code(), None, "ended by the signal: {}: {}", ended.status, ended.stderr);
+    drop(reader);
+    assert!(fill.join().expect("no panic"), "the pipe was full all the time");
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_holds_nothing_up() {
+    let _turn = turn();
+    let (reader, mut writer) = pipe().expect("a pipe");
+    let stderr = writer.try_clone().expect("another end");
+    let fill = thread::spawn(move || writer.write_all(&vec![0; 4 << 20]).is_err());
+    thread::sleep(Duration::from_millis(200));
+    let started = Instant::now();
+    let p = Process::start(ringwright("demo --for 2500ms --json --pages 4K").stderr(stderr));
+    let status = assert_clean(p.end_within(STOP + Duration::from_millis(2500)));
+    assert!(status["elapsed_s"].as_f64().expect("seconds") < started.elapsed().as_secs_f64());
     drop(reader);
     assert!(fill.join().expect("no panic"), "the pipe was full all the time");
 }

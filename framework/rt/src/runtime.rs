@@ -151,6 +151,7 @@ impl Runtime {
             return Err(RtError::PoolTooSmall(sum));
         }
         self.lint_cores(&plans);
+        self.lints.iter().for_each(Lint::log);
         let result = self.start_all(plans);
         if result.is_err() {
             self.stop();
@@ -170,24 +171,29 @@ impl Runtime {
         plans.into_iter().enumerate().try_for_each(|(id, plan)| self.start_worker(id, plan))
     }
 
+    /// Workers that share a core, or the threads of one.
     fn lint_cores(&mut self, plans: &[WorkerPlan]) {
-        for (i, a) in plans.iter().enumerate() {
-            for (j, b) in plans.iter().enumerate().skip(i + 1) {
-                let (Some(x), Some(y)) = (a.core, b.core) else { continue };
-                let shared = if x == y {
+        let mut seen: Vec<(usize, usize)> = Vec::new();
+        for (i, core) in plans.iter().enumerate().filter_map(|(i, p)| Some((i, p.core?))) {
+            let same = seen.iter().find(|s| s.1 == core);
+            let sibling = || seen.iter().find(|s| topology::siblings(core).contains(&s.1));
+            let message = match (same, same.or_else(sibling)) {
+                (Some((j, _)), _) => {
                     format!(
-                        "workers {i} and {j} share core {x}: each gets half of it at best; give each its own"
+                        "workers {j} and {i} share core {core}: each gets half of it at best; give each its own"
                     )
-                } else if topology::siblings(x).contains(&y) {
+                }
+                (None, Some((j, c))) => {
                     format!(
-                        "workers {i} and {j} run on two threads of one core ({x}, {y}): they share its caches"
+                        "workers {j} and {i} run on two threads of one core ({c}, {core}): they share its caches"
                     )
-                } else {
+                }
+                (None, None) => {
+                    seen.push((i, core));
                     continue;
-                };
-                tracing::warn!("{shared}");
-                self.lints.push(Lint { lint: "core_shared", object: format!("core {x}"), message: shared });
-            }
+                }
+            };
+            self.lints.push(Lint { lint: "core_shared", object: format!("core {core}"), message });
         }
     }
 

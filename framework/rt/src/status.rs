@@ -288,3 +288,10 @@ pub struct Lint {
     /// What to do.
     pub message: String,
 }
+
+impl Lint {
+    /// Says it in the log.
+    pub fn log(&self) {
+        tracing::warn!("{}: {}", self.lint, self.message);
+    }
+}
