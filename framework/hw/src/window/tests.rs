@@ -118,6 +118,7 @@ fn superpages_are_really_superpages() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "quarantined memory is leaked on purpose")]
 fn ring_memory_comes_zeroed_goes_back_and_can_be_quarantined() {
     let pool = DmaPool::new(window().arena(GRANULE, None, Pages::Any).unwrap());
     let a = pool.take(100).unwrap();
