@@ -13,7 +13,7 @@ use crate::{NAME, PciId};
 const PATIENCE: u32 = 100;
 /// How long a device is given: far more than the 10 ms of 4.2.1.6.1 and 4.6.3, as a model may have to wait for a core, and
 /// an interpreted one is slow.
-const LIMIT: Duration = Duration::from_millis(if cfg!(miri) { 20_000 } else { 1000 });
+const LIMIT: Duration = Duration::from_millis(if cfg!(miri) { 180_000 } else { 1000 });
 
 /// A device that has been identified.
 pub struct Device<B> {
