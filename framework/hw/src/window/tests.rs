@@ -1,3 +1,5 @@
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use super::*;
 use crate::DmaPool;
 
@@ -125,14 +127,14 @@ fn ring_memory_comes_zeroed_goes_back_and_can_be_quarantined() {
     let b = pool.take(5000).unwrap();
     assert_eq!((a.len(), b.len()), (4096, 8192));
     assert_eq!(b.iova().to_bits(), a.iova().to_bits() + 4096);
-    // SAFETY: the region is ours.
-    unsafe { a.base().write(9) };
+    // SAFETY: the region is ours, and ring memory is reached by 64-bit atomics only.
+    let word = |r: &crate::DmaRegion| unsafe { AtomicU64::from_ptr(r.base().cast().as_ptr()) };
+    word(&a).store(9, Ordering::Relaxed);
     let at = a.iova();
     drop(a);
     let again = pool.take(4096).unwrap();
     assert_eq!(again.iova(), at);
-    // SAFETY: the region is ours.
-    assert_eq!(unsafe { again.base().read() }, 0);
+    assert_eq!(word(&again).load(Ordering::Relaxed), 0);
     again.quarantine();
     assert_eq!(pool.quarantined(), 4096);
     assert_ne!(pool.take(4096).unwrap().iova(), at, "quarantined memory is never used again");
