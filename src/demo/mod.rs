@@ -3,6 +3,7 @@
 //! The driver, rings, pools, graph and worker are those that a real card gets; only the card and what is behind it are
 //! software, on a thread of their own.
 
+mod pattern;
 mod show;
 mod traffic;
 
@@ -22,9 +23,10 @@ use ring::RingSize;
 use rt::{Lint, MemorySum, RtError, Runtime, Status, WorkerPlan};
 use stages::{L2Switch, L2SwitchConfig};
 
+pub use pattern::Frames;
+use pattern::Pattern;
 pub use show::Report;
-pub use traffic::Frames;
-use traffic::{Counts, Pattern, Tester};
+use traffic::{Counts, Tester};
 
 /// The longest ring that the devices have (82599 data sheet, 8.2.3.8.3).
 pub const LONGEST_RING: u32 = 8192;

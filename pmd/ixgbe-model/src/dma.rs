@@ -1,15 +1,17 @@
 //! The one place through which everything crosses the bus: IOMMU, DMA, counters, log.
 
-use core::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use core::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use hw::{Arena, GRANULE, HwError, Reg};
-use ixgbe_defs::Queue;
+use hw::{GRANULE, Reg};
+use ixgbe_defs::{DESC_BYTES, Queue};
 
 use crate::count::{Cause, Direction, Tally};
+use crate::iommu::Iommu;
 
-const SHIFT: u32 = GRANULE.trailing_zeros();
+/// Bytes of a cache line, for hints.
+const LINE: usize = 64;
 
 /// One access, in the log of a stepped model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,96 +41,6 @@ pub struct Fault {
 
 /// Refused accesses that are kept; beyond them they are only counted.
 const FAULTS_KEPT: usize = 64;
-
-/// Translation by a flat table of granules, and the arenas it keeps alive.
-pub(crate) struct Iommu {
-    table: Box<[AtomicPtr<u8>]>,
-    mapped: Mutex<Vec<(Arc<Arena>, usize)>>,
-    retired: Mutex<Vec<Arc<Arena>>>,
-    any_retired: AtomicBool,
-}
-
-impl Iommu {
-    /// A table for device addresses below `len`.
-    pub(crate) fn new(len: usize) -> Self {
-        Self {
-            table: (0..len.div_ceil(GRANULE)).map(|_| AtomicPtr::new(null_mut())).collect(),
-            mapped: Mutex::new(Vec::new()),
-            retired: Mutex::new(Vec::new()),
-            any_retired: AtomicBool::new(false),
-        }
-    }
-
-    fn granules(&self, arena: &Arena) -> Result<&[AtomicPtr<u8>], HwError> {
-        let first = (arena.iova().to_bits() >> SHIFT) as usize;
-        self.table
-            .get(first..first + arena.len() / GRANULE)
-            .ok_or_else(|| refused("outside the device's window"))
-    }
-
-    pub(crate) fn map(&self, arena: &Arc<Arena>) -> Result<(), HwError> {
-        let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(m) = mapped.iter_mut().find(|m| Arc::ptr_eq(&m.0, arena)) {
-            m.1 += 1;
-            return Ok(());
-        }
-        let granules = self.granules(arena)?;
-        if granules.iter().any(|g| !g.load(Ordering::Relaxed).is_null()) {
-            return Err(refused("already taken by an arena of another window"));
-        }
-        for (i, g) in granules.iter().enumerate() {
-            // SAFETY: an arena is whole granules, and this one lies inside it.
-            let at = unsafe { arena.base().add(i * GRANULE) };
-            g.store(at.as_ptr(), Ordering::Release);
-        }
-        mapped.push((Arc::clone(arena), 1));
-        Ok(())
-    }
-
-    /// The engine may be in the middle of an access, so it is the engine that lets go of the arena, in
-    /// [`Iommu::let_go`].
-    pub(crate) fn unmap(&self, arena: &Arc<Arena>) {
-        let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(i) = mapped.iter().position(|m| Arc::ptr_eq(&m.0, arena)) else { return };
-        mapped[i].1 -= 1;
-        if mapped[i].1 > 0 {
-            return;
-        }
-        for g in self.granules(arena).unwrap_or_default() {
-            g.store(null_mut(), Ordering::Release);
-        }
-        let (arena, _) = mapped.swap_remove(i);
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(arena);
-        self.any_retired.store(true, Ordering::Release);
-    }
-
-    /// Called by the engine between accesses: it holds no translated address then.
-    pub(crate) fn let_go(&self) {
-        if self.any_retired.load(Ordering::Relaxed) && self.any_retired.swap(false, Ordering::Acquire) {
-            self.retired.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        }
-    }
-
-    /// Where `iova..iova + len` lies, if all of it is mapped in one piece.
-    #[inline]
-    fn translate(&self, iova: u64, len: usize) -> Option<NonNull<u8>> {
-        let (granule, offset) = ((iova >> SHIFT) as usize, iova as usize & (GRANULE - 1));
-        let base = NonNull::new(self.table.get(granule)?.load(Ordering::Acquire))?;
-        for i in 1..=(offset + len).saturating_sub(1) >> SHIFT {
-            let next = self.table.get(granule + i)?.load(Ordering::Acquire);
-            if next != base.as_ptr().wrapping_add(i * GRANULE) {
-                return None;
-            }
-        }
-        // SAFETY: the granules from `base` on are one piece that holds `offset + len` bytes.
-        Some(unsafe { base.add(offset) })
-    }
-}
-
-fn refused(why: &str) -> HwError {
-    let source = std::io::Error::new(std::io::ErrorKind::AddrInUse, format!("device addresses {why}"));
-    HwError::Os { what: "mapping an arena for the model".into(), source }
-}
 
 /// IOMMU, log and the list of faults: what all accesses share.
 pub(crate) struct Port {
@@ -273,9 +185,10 @@ impl Port {
     #[inline]
     pub(crate) fn write_payload(&self, mut site: Site<'_>, iova: u64, bytes: &[u8]) -> Result<(), Refused> {
         let at = self.access(&mut site, Cause::PayloadWrite, iova, bytes.len())?;
+        let from = NonNull::from(bytes).cast();
         // SAFETY: translated; a posted buffer is the device's alone until its owner word is written back, and
         // `bytes` is the model's own memory.
-        unsafe { at.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        unsafe { copy(from, at, bytes.len()) };
         Ok(())
     }
 
@@ -304,11 +217,39 @@ impl Port {
         }
     }
 
+    /// Brings `n` descriptors closer, to be read. A hint: not an access.
+    #[inline]
+    pub(crate) fn prefetch_descs(&self, iova: u64, n: usize) {
+        if let Some(at) = self.iommu.translate(iova, 1) {
+            // No further than the page, so that no address is made up of what is mapped elsewhere.
+            let len = (n * DESC_BYTES).min(GRANULE - (iova as usize & (GRANULE - 1)));
+            (0..len).step_by(LINE).for_each(|i| hw::prefetch_read(at.as_ptr().wrapping_add(i)));
+        }
+    }
+
     /// Brings the first line of a buffer closer, to be read. A hint: not an access.
     #[inline]
     pub(crate) fn prefetch_read(&self, iova: u64) {
         if let Some(at) = self.iommu.translate(iova, 1) {
             hw::prefetch_read(at.as_ptr());
+        }
+    }
+}
+
+/// Copies short frames without a call: their first and their last bytes, which may overlap.
+///
+/// # Safety
+/// As for [`NonNull::copy_to_nonoverlapping`].
+#[inline]
+unsafe fn copy(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
+    const HALF: usize = 32;
+    // SAFETY: by the caller; both halves are in `len` bytes.
+    unsafe {
+        if (HALF..=2 * HALF).contains(&len) {
+            from.copy_to_nonoverlapping(to, HALF);
+            from.add(len - HALF).copy_to_nonoverlapping(to.add(len - HALF), HALF);
+        } else {
+            from.copy_to_nonoverlapping(to, len);
         }
     }
 }
@@ -358,32 +299,5 @@ mod tests {
             port.take_log().iter().map(|e| (e.cause, e.address, e.bytes)).collect::<Vec<_>>(),
             [(Cause::PayloadWrite, edge, 4), (Cause::PayloadRead, edge, 4)]
         );
-    }
-
-    #[test]
-    fn an_unmapped_arena_lives_until_the_engine_lets_go() {
-        let window = Window::on_heap(8 << 20);
-        let arena = window.arena(GRANULE, None, Pages::Any).expect("an arena");
-        let iommu = Iommu::new(window.len());
-        iommu.map(&arena).expect("a free place");
-        iommu.map(&arena).expect("the same arena again");
-        assert_eq!(Arc::strong_count(&arena), 2);
-        iommu.unmap(&arena);
-        assert!(iommu.translate(arena.iova().to_bits(), 1).is_some(), "still mapped once");
-        iommu.unmap(&arena);
-        assert!(iommu.translate(arena.iova().to_bits(), 1).is_none());
-        assert_eq!(Arc::strong_count(&arena), 2);
-        iommu.let_go();
-        assert_eq!(Arc::strong_count(&arena), 1);
-    }
-
-    #[test]
-    fn two_windows_cannot_share_device_addresses() {
-        let (a, b) = (Window::on_heap(4 << 20), Window::on_heap(4 << 20));
-        let iommu = Iommu::new(a.len());
-        let (x, y) =
-            (a.arena(1, None, Pages::Any).expect("room"), b.arena(1, None, Pages::Any).expect("room"));
-        iommu.map(&x).expect("a free place");
-        assert!(iommu.map(&y).is_err());
     }
 }

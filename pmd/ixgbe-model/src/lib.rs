@@ -41,6 +41,7 @@ mod count;
 mod dma;
 mod engine;
 mod filters;
+mod iommu;
 mod mac;
 mod malformed;
 mod modes;

@@ -2,11 +2,11 @@
 
 use ixgbe_defs::{MAX_FRAME_BYTES, Queue, RxWriteBack, rx_error, rx_status};
 
-use crate::count::{Count, size_class, sized};
+use crate::count::{Count, Totals, size_class, sized};
 use crate::filters::Verdict;
 use crate::parse::parse;
 use crate::queue::Ctx;
-use crate::wire::Arrival;
+use crate::wire::{Arrival, Wire};
 
 /// Bytes of the CRC.
 pub(crate) const CRC: usize = 4;
@@ -27,6 +27,7 @@ impl Ticket {
 }
 
 /// The MAC and the filters. Returns where the frame to deliver starts in `room`, its length, and its ticket.
+#[inline(always)]
 pub(crate) fn admit(
     ctx: &mut Ctx<'_>,
     room: &mut [u8],
@@ -115,6 +116,20 @@ fn count_good(ctx: &mut Ctx<'_>, destination: u64, total: usize) {
         let broadcast = destination == 0xFFFF_FFFF_FFFF;
         ctx.totals.add(if broadcast { Count::RxBroadcast } else { Count::RxMulticast }, 1);
     }
+}
+
+/// Counts a frame and puts it on the wire.
+#[inline]
+pub(crate) fn send<W: Wire>(totals: &mut Totals, wire: &mut W, frame: &[u8]) {
+    let total = frame.len() + CRC;
+    totals.add(Count::TxGood, 1);
+    totals.add(Count::TxGoodBytes, total as u64);
+    totals.add(sized(Count::TxSize64, size_class(total)), 1);
+    if frame[0] & 1 != 0 {
+        let broadcast = frame[..6] == [0xFF; 6];
+        totals.add(if broadcast { Count::TxBroadcast } else { Count::TxMulticast }, 1);
+    }
+    wire.tx_frame(frame);
 }
 
 /// The Ethernet CRC (IEEE 802.3 3.2.9), for a device that does not strip it.

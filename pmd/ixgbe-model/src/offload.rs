@@ -1,8 +1,23 @@
 //! What the device changes in a frame on its way out: checksums and the VLAN tag (82599 7.2.5, 7.4.3).
 
-use ixgbe_defs::{Context, L4Type, tx_popts};
+use ixgbe_defs::{Context, L4Type, MAX_FRAME_BYTES, TxData, tx_cmd, tx_popts};
 
+use crate::mac::CRC;
 use crate::parse::{fold, sum};
+
+/// The shortest frame without its CRC.
+pub(crate) const SHORTEST: usize = 60;
+
+/// A packet of one buffer that is in order and leaves as it is: none of what the queue's `gather`,
+/// `check` and `packet` look for applies to it.
+#[inline]
+pub(crate) fn is_plain(d: &TxData) -> bool {
+    const MUST: u8 = tx_cmd::EOP | tx_cmd::IFCS;
+    d.cmd & (MUST | tx_cmd::TSE | tx_cmd::VLE) == MUST
+        && d.popts & (tx_popts::IXSM | tx_popts::TXSM) == 0
+        && d.payload_len == u32::from(d.len)
+        && (SHORTEST..=MAX_FRAME_BYTES - CRC).contains(&d.len.into())
+}
 
 /// Why an offload cannot be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,10 @@ impl Ctx<'_> {
 /// Descriptors that the die has room for, per queue.
 pub(crate) const ON_DIE: usize = 64;
 
+/// How many descriptors before its turn a buffer is brought closer. One at a time: as many as are fetched at once would
+/// be more than a core can have under way.
+pub(crate) const AHEAD: usize = 10;
+
 /// A ring in memory and its fetched descriptors.
 pub(crate) struct Ring {
     pub(crate) queue: Queue,
@@ -140,6 +144,11 @@ impl Ring {
             self.on_die += 1;
         }
         self.next_fetch = self.after(self.next_fetch, n as u32);
+        if available as usize >= n + most {
+            // The next batch is posted already, and written by the driver some time ago.
+            let to_end = (self.size - self.next_fetch) as usize;
+            ctx.file.port.prefetch_descs(self.iova(self.next_fetch), most.min(to_end));
+        }
         n
     }
 

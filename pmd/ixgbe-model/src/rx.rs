@@ -6,7 +6,7 @@ use crate::count::{Count, Direction, PerQueue, Place};
 use crate::mac::{CRC, admit};
 use crate::modes::Lie;
 use crate::packet_buffer::{Held, PacketBuffer};
-use crate::queue::{Ctx, ON_DIE, Ring};
+use crate::queue::{AHEAD, Ctx, ON_DIE, Ring};
 use crate::regs::RegisterFile;
 use crate::wire::{Arrival, Wire};
 
@@ -49,7 +49,7 @@ impl RxQueue {
     }
 
     /// Fetches one batch if the die has room for it and the driver has posted as much, or what there is if the die is
-    /// empty; brings their buffers closer.
+    /// empty.
     #[inline]
     fn top_up(&mut self, ctx: &mut Ctx<'_>) -> usize {
         let batch = ctx.params.rx_fetch;
@@ -65,7 +65,8 @@ impl RxQueue {
 
     fn fetch(&mut self, ctx: &mut Ctx<'_>, available: u32) -> usize {
         let n = self.ring.fetch(ctx, ctx.params.rx_fetch, available);
-        for i in self.ring.on_die - n..self.ring.on_die {
+        // Those further back are brought closer when their turn is near: see `take`.
+        for i in self.ring.on_die - n..self.ring.on_die.min(AHEAD) {
             ctx.file.port.prefetch_write(self.ring.peek(i)[0]);
         }
         n
@@ -77,6 +78,9 @@ impl RxQueue {
     fn take(&mut self, ctx: &mut Ctx<'_>) -> Option<u64> {
         loop {
             let (index, [address, owner]) = self.ring.pop()?;
+            if self.ring.on_die >= AHEAD {
+                ctx.file.port.prefetch_write(self.ring.peek(AHEAD - 1)[0]);
+            }
             if !ctx.liar.lying() || owner & u64::from(rx_status::DD) == 0 {
                 return Some(address);
             }
@@ -97,7 +101,28 @@ impl RxQueue {
         true
     }
 
+    #[inline(always)]
     fn place(&mut self, ctx: &mut Ctx<'_>, frame: &[u8], fields: RxWriteBack) -> Placed {
+        if frame.len() > self.buffer || ctx.liar.lying() {
+            return self.place_any(ctx, frame, fields);
+        }
+        if !self.reserve(ctx, 1) {
+            return Placed::NoDescriptor;
+        }
+        let Some(address) = self.take(ctx) else { return Placed::NoDescriptor };
+        if let Err(r) = ctx.file.port.write_payload(self.ring.site(), address, frame) {
+            self.ring.refuse(ctx.totals, r);
+            return Placed::Done;
+        }
+        let status = fields.status | rx_status::DD | rx_status::EOP;
+        self.finish(ctx, RxWriteBack { status, len: frame.len() as u16, ..fields });
+        self.count(ctx, frame.len());
+        Placed::Done
+    }
+
+    /// As [`RxQueue::place`], for frames of several buffers and devices that lie.
+    #[inline(never)]
+    fn place_any(&mut self, ctx: &mut Ctx<'_>, frame: &[u8], fields: RxWriteBack) -> Placed {
         let need = frame.len().div_ceil(self.buffer);
         let lie = ctx.liar.rx();
         if !self.reserve(ctx, need + usize::from(lie == Some(Lie::Spurious))) {
@@ -123,12 +148,17 @@ impl RxQueue {
             }
             self.finish(ctx, w);
         }
-        let counter = ctx.config.rx_counter(self.ring.queue);
-        ctx.totals.add(Place::queue(PerQueue::RxPackets, counter), 1);
-        ctx.totals.add(Place::queue(PerQueue::RxBytes, counter), (frame.len() + CRC) as u64);
-        ctx.totals.add(Count::RxToHost, 1);
-        ctx.totals.add(Count::RxToHostBytes, (frame.len() + CRC) as u64);
+        self.count(ctx, frame.len());
         Placed::Done
+    }
+
+    #[inline]
+    fn count(&self, ctx: &mut Ctx<'_>, len: usize) {
+        let (counter, bytes) = (ctx.config.rx_counter(self.ring.queue), (len + CRC) as u64);
+        ctx.totals.add(Place::queue(PerQueue::RxPackets, counter), 1);
+        ctx.totals.add(Place::queue(PerQueue::RxBytes, counter), bytes);
+        ctx.totals.add(Count::RxToHost, 1);
+        ctx.totals.add(Count::RxToHostBytes, bytes);
     }
 
     #[inline]
@@ -324,6 +354,7 @@ impl RxSide {
         }
     }
 
+    #[inline(always)]
     fn arrive(&mut self, ctx: &mut Ctx<'_>, room: &mut [u8], arrival: Arrival) {
         let strips = |q: Queue| self.queues[q.index()].as_ref().is_some_and(|q| q.strip_vlan);
         let Some((start, len, ticket)) = admit(ctx, room, arrival, strips) else { return };

@@ -3,17 +3,15 @@
 use ixgbe_defs::{Context, MAX_FRAME_BYTES, Queue, TxData, TxDesc, TxKind, regs, tx_cmd, tx_popts};
 use zerocopy::transmute;
 
-use crate::count::{Count, Direction, PerQueue, Place, size_class, sized};
-use crate::mac::CRC;
+use crate::count::{Count, Direction, PerQueue, Place};
+use crate::mac::{CRC, send};
 use crate::malformed::Malformed;
 use crate::modes::Lie;
-use crate::offload;
-use crate::queue::{Ctx, Ring};
+use crate::offload::{self, SHORTEST};
+use crate::queue::{AHEAD, Ctx, Ring};
 use crate::regs::RegisterFile;
 use crate::wire::Wire;
 
-/// The shortest frame without its CRC.
-const SHORTEST: usize = 60;
 /// Buffers of one packet (82599 7.2.3.3: what the die holds of a queue).
 const SEGMENTS: usize = regs::TX_ON_DIE_DESCRIPTORS as usize;
 
@@ -58,7 +56,7 @@ impl TxQueue {
         })
     }
 
-    /// Fetches a batch if the die has room for it, and brings the buffers closer.
+    /// Fetches a batch if the die has room for it.
     #[inline]
     fn top_up(&mut self, ctx: &mut Ctx<'_>) {
         let room = SEGMENTS - self.ring.on_die.min(SEGMENTS);
@@ -67,7 +65,8 @@ impl TxQueue {
         }
         let available = self.ring.available(ctx.file);
         let n = self.ring.fetch(ctx, ctx.params.tx_fetch.min(room), available);
-        for i in self.ring.on_die - n..self.ring.on_die {
+        // Those further back are brought closer when their turn is near: see `run`.
+        for i in self.ring.on_die - n..self.ring.on_die.min(AHEAD) {
             ctx.file.port.prefetch_read(self.ring.peek(i)[0]);
         }
     }
@@ -81,6 +80,9 @@ impl TxQueue {
                 self.top_up(ctx);
             }
             let Some((index, words)) = self.ring.pop() else { break };
+            if self.ring.on_die >= AHEAD {
+                ctx.file.port.prefetch_read(self.ring.peek(AHEAD - 1)[0]);
+            }
             self.worked = true;
             let desc: TxDesc = transmute!(words.map(u64::to_le));
             match self.step(ctx, wire, scratch, index, desc) {
@@ -127,12 +129,16 @@ impl TxQueue {
             _ => return Err(Malformed::Kind),
         }
         let d = desc.as_data();
-        self.gather(&d)?;
-        let end = d.cmd & tx_cmd::EOP != 0;
-        let lie = if end { ctx.liar.tx() } else { None };
-        if end {
-            self.packet(ctx, wire, scratch, lie)?;
-            self.segments.clear();
+        let (end, mut lie) = (d.cmd & tx_cmd::EOP != 0, None);
+        if self.segments.is_empty() && offload::is_plain(&d) && !ctx.liar.lying() {
+            self.plain(ctx, wire, &d);
+        } else {
+            self.gather(&d)?;
+            if end {
+                lie = ctx.liar.tx();
+                self.packet(ctx, wire, scratch, lie)?;
+                self.segments.clear();
+            }
         }
         if let Some(lie) = lie {
             self.lie(ctx, lie);
@@ -177,7 +183,6 @@ impl TxQueue {
     }
 
     /// Reads, changes and sends the packet that has been put together.
-    #[inline]
     fn packet<W: Wire>(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -205,13 +210,27 @@ impl TxQueue {
             send(ctx.totals, wire, scratch);
         }
         if !self.ring.hung {
-            self.count(ctx, vanish);
+            self.count(ctx, self.total, vanish);
         }
         Ok(())
     }
 
-    fn count(&self, ctx: &mut Ctx<'_>, vanish: bool) {
-        let bytes = (self.total + CRC) as u64;
+    /// Sends a packet that needs nothing but to be sent: [`offload::is_plain`].
+    #[inline]
+    fn plain<W: Wire>(&mut self, ctx: &mut Ctx<'_>, wire: &mut W, d: &TxData) {
+        let (len, vanish) = (usize::from(d.len), ctx.swallow(Direction::Tx));
+        // SAFETY: the slice is gone at the end of this block; the descriptor is written back later.
+        match unsafe { ctx.file.port.read_payload(self.ring.site(), d.buffer, len) } {
+            Ok(frame) if !vanish => send(ctx.totals, wire, frame),
+            Ok(_) => {}
+            Err(r) => return self.ring.refuse(ctx.totals, r),
+        }
+        self.count(ctx, len, vanish);
+    }
+
+    #[inline]
+    fn count(&self, ctx: &mut Ctx<'_>, len: usize, vanish: bool) {
+        let bytes = (len + CRC) as u64;
         ctx.totals.add(Count::TxFromHost, 1);
         ctx.totals.add(Count::TxFromHostBytes, bytes);
         if vanish {
@@ -306,19 +325,6 @@ impl TxQueue {
         }
         Ok(())
     }
-}
-
-#[inline]
-fn send<W: Wire>(totals: &mut crate::count::Totals, wire: &mut W, frame: &[u8]) {
-    let total = frame.len() + CRC;
-    totals.add(Count::TxGood, 1);
-    totals.add(Count::TxGoodBytes, total as u64);
-    totals.add(sized(Count::TxSize64, size_class(total)), 1);
-    if frame[0] & 1 != 0 {
-        let broadcast = frame[..6] == [0xFF; 6];
-        totals.add(if broadcast { Count::TxBroadcast } else { Count::TxMulticast }, 1);
-    }
-    wire.tx_frame(frame);
 }
 
 /// The transmit side of an engine.
