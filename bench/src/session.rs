@@ -32,7 +32,7 @@ pub fn enter() -> Option<ExitCode> {
     })
 }
 
-/// Raises this session's autogroup; the words for the manifest.
+/// Raises the autogroup of this process; the words for the manifest.
 pub fn raise() -> String {
     const FILE: &str = "/proc/self/autogroup";
     match fs::write(FILE, "-20") {
