@@ -138,9 +138,14 @@ impl TxState {
                 break;
             }
             let n = end.wrapping_sub(self.head).wrapping_add(1);
-            let (head, slots) = (self.head, &mut self.held.slots);
-            let taken = (0..n).filter_map(|i| slots[size.index(head.wrapping_add(i))].take());
-            local.put_bulk(taken.inspect(|_| freed += 1));
+            // At most two parts of the ring: up to its end, and from its start.
+            let (at, n) = (size.index(self.head), n as usize);
+            let first = n.min(size.entries() - at);
+            for part in [at..at + first, 0..n - first] {
+                let part = &mut self.held.slots[part];
+                freed += part.iter().filter(|s| s.is_some()).count();
+                local.put_all(part);
+            }
             self.head = end.wrapping_add(1);
             self.marks_head = self.marks_head.wrapping_add(1);
         }
