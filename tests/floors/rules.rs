@@ -1,7 +1,8 @@
 //! The rules: from what was found in a workspace to a list of faults.
 
 /// The floor of each crate that stands alone; `pmd/*` and `examples/*` have theirs by folder, see [`floor`].
-pub(crate) const FLOORS: [(&str, u8); 13] = [
+pub(crate) const FLOORS: [(&str, u8); 15] = [
+    ("framework/config", 0),
     ("framework/hw", 0),
     ("framework/meter", 0),
     ("framework/pcie", 0),
@@ -10,6 +11,7 @@ pub(crate) const FLOORS: [(&str, u8); 13] = [
     ("framework/wire", 1),
     ("framework/port", 2),
     ("framework/graph", 3),
+    ("framework/handoff", 3),
     ("framework/stages", 3),
     ("framework/rt", 4),
     ("framework/lab", 4),

@@ -73,8 +73,10 @@ impl Flags {
     pub const TX_L3: Self = Self(1 << 7);
     /// To be sent with the TCP or UDP checksum put in; the pseudo header's sum is in its place.
     pub const TX_L4: Self = Self(1 << 8);
-    /// To be cut into TCP segments of [`crate::Ext::mss`] bytes.
+    /// To be cut into TCP segments of [`crate::Ext::mss`] bytes, checksums as for [`Flags::TX_L4`].
     pub const TSO: Self = Self(1 << 9);
+    /// To be cut into UDP datagrams of [`crate::Ext::mss`] bytes, checksums as for [`Flags::TX_L4`].
+    pub const USO: Self = Self(1 << 11);
     /// [`crate::Ext::time`] holds when it was received.
     pub const TIME: Self = Self(1 << 10);
 

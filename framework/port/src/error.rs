@@ -66,7 +66,7 @@ pub enum PortError {
         /// The driver.
         driver: &'static str,
         /// The key.
-        key: &'static str,
+        key: String,
         /// What is wrong, and what would be right.
         problem: String,
     },
@@ -86,4 +86,11 @@ pub enum PortError {
         /// Buffers.
         buffers: usize,
     },
+}
+
+impl PortError {
+    /// A key of `driver`'s is wrong.
+    pub fn key(driver: &'static str, e: config::KeyError) -> Self {
+        Self::Config { driver, key: e.key, problem: e.problem }
+    }
 }

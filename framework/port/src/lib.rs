@@ -49,6 +49,9 @@ pub trait TxQueue {
     fn tx_burst(&mut self, from: &mut Batch, now: u64) -> usize;
     /// Rings for packets that wait for a tail write if `idle` or if the first has waited long enough at `now`.
     fn flush(&mut self, now: u64, idle: bool);
+    /// From now on rings at the latest after `packets`, or when the first has waited `delay` ticks of [`hw::cycles`]. For
+    /// queues without a doorbell there is nothing to do.
+    fn set_doorbell(&mut self, _packets: u16, _delay: u64) {}
     /// Frees what the device has sent; returns how many buffers.
     fn reap(&mut self) -> usize;
     /// Buffers that the device has yet to send, or that were sent and not yet reaped.
@@ -122,6 +125,8 @@ impl WorkerEnv {
 pub trait Driver: Send + Sync {
     /// As in configuration: `ixgbe`, `null`, ...
     fn name(&self) -> &'static str;
+    /// Its own keys, as in configuration.
+    fn keys(&self) -> &'static [&'static str];
     /// Opens a device. `cfg` holds the driver's own keys.
     ///
     /// # Errors
@@ -151,6 +156,14 @@ pub trait OpenPort: Send {
     fn link(&mut self) -> Link;
     /// What the device itself has counted since it was started.
     fn device_counts(&mut self) -> DeviceCounts;
+    /// Whether more may come in. A run ends by itself once no port has more.
+    fn input(&mut self) -> Input {
+        Input::Endless
+    }
+    /// What went wrong for good while the port ran, and what to do: the run has failed even if the rest went on.
+    fn fault(&mut self) -> Option<String> {
+        None
+    }
     /// Receives frames for everyone, or only those for this port.
     ///
     /// # Errors
@@ -262,6 +275,19 @@ pub struct Link {
     pub up: bool,
     /// Bits per second, if known.
     pub speed_bps: Option<u64>,
+}
+
+/// What may still come in by a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing ever does: a port to write to.
+    None,
+    /// There is no end to it.
+    Endless,
+    /// More will come.
+    More,
+    /// All of it was delivered.
+    Exhausted,
 }
 
 /// What a device counted by itself. `None` is unknown, never 0.

@@ -67,6 +67,9 @@ impl<Q: TxQueue, M: Counted> TxQueue for Metered<Q, M> {
     fn flush(&mut self, now: u64, idle: bool) {
         self.queue.flush(now, idle);
     }
+    fn set_doorbell(&mut self, packets: u16, delay: u64) {
+        self.queue.set_doorbell(packets, delay);
+    }
     #[inline]
     fn reap(&mut self) -> usize {
         self.queue.reap()

@@ -102,7 +102,7 @@ impl<B: Bus + 'static> Ixgbe<B> {
         if kib == 0 {
             let problem =
                 "buffers hold less than 1024 bytes of a frame; set [memory] frame_room = 1024 or more".into();
-            return Err(PortError::Config { driver: NAME, key: "frame_room", problem });
+            return Err(PortError::Config { driver: NAME, key: "frame_room".into(), problem });
         }
         let longest = u32::from(cfg.max_frame) + TAG;
         let segments = longest.div_ceil(kib * 1024);

@@ -47,7 +47,7 @@ pub fn rss<B: Bus>(d: &Device<B>, queues: u16, by: RssBy) {
 }
 
 fn refuse(problem: &str) -> PortError {
-    PortError::Config { driver: NAME, key: "address", problem: problem.into() }
+    PortError::Config { driver: NAME, key: "address".into(), problem: problem.into() }
 }
 
 /// 7.1.1.1.2: which bit of the table stands for a multicast address, with MCSTCTRL.MO = 0.

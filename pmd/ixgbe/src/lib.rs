@@ -46,6 +46,7 @@ mod stats;
 mod tx;
 mod tx_slow;
 
+use config::Keys;
 use hw::Bus;
 use port::{Driver, OpenEnv, OpenPort, PortError};
 
@@ -94,10 +95,6 @@ impl<F> IxgbeDriver<F> {
     }
 }
 
-fn wrong(key: &'static str, problem: String) -> PortError {
-    PortError::Config { driver: NAME, key, problem }
-}
-
 impl<B, F> Driver for IxgbeDriver<F>
 where
     B: Bus + 'static,
@@ -107,19 +104,16 @@ where
         NAME
     }
 
+    fn keys(&self) -> &'static [&'static str] {
+        &["device", "rss"]
+    }
+
     fn open(&self, cfg: &toml::Table, env: &OpenEnv) -> Result<Box<dyn OpenPort>, PortError> {
-        if let Some(key) = cfg.keys().find(|k| !["device", "rss"].contains(&k.as_str())) {
-            return Err(wrong("keys", format!("{key:?} is unknown; there are device and rss")));
-        }
-        let device = cfg.get("device").and_then(toml::Value::as_str);
-        let device =
-            device.ok_or_else(|| wrong("device", "name it, as in device = \"0000:01:00.0\"".into()))?;
-        let rss = match cfg.get("rss").map(|v| v.as_str()) {
-            None => RssBy::default(),
-            Some(Some("addresses")) => RssBy::Addresses,
-            Some(Some("ports")) => RssBy::Ports,
-            Some(_) => return Err(wrong("rss", "is neither \"addresses\" nor \"ports\"".into())),
-        };
+        let wrong = |e| PortError::key(NAME, e);
+        let keys = Keys::new(cfg, self.keys()).map_err(wrong)?;
+        let device = keys.need_text("device", "as in device = \"0000:01:00.0\"").map_err(wrong)?;
+        let words = [("addresses", RssBy::Addresses), ("ports", RssBy::Ports)];
+        let rss = keys.word("rss", RssBy::default(), &words).map_err(wrong)?;
         let (bus, id) = (self.find)(device)?;
         let mut port = Ixgbe::open(bus, id, env)?;
         port.set_rss(rss);

@@ -16,7 +16,8 @@ pub const MAX_SEGMENTS: u32 = regs::TX_ON_DIE_DESCRIPTORS - 1;
 /// A report is asked for after this many descriptors at the latest.
 const REPORT: u32 = 32;
 /// What takes more than one plain descriptor.
-const SLOW: Flags = Flags(Flags::CHAIN.0 | Flags::VLAN.0 | Flags::TX_L3.0 | Flags::TX_L4.0 | Flags::TSO.0);
+const SLOW: Flags =
+    Flags(Flags::CHAIN.0 | Flags::VLAN.0 | Flags::TX_L3.0 | Flags::TX_L4.0 | Flags::TSO.0 | Flags::USO.0);
 /// In every data descriptor of ours.
 pub const ALWAYS: u8 = tx_cmd::IFCS | tx_cmd::DEXT;
 
@@ -263,6 +264,11 @@ impl TxQueue for Tx {
         if self.state.waiting > 0 && (idle || self.state.due(now)) {
             self.tell(now);
         }
+    }
+
+    fn set_doorbell(&mut self, packets: u16, delay: u64) {
+        self.state.doorbell_packets = packets.into();
+        self.state.doorbell_delay = delay;
     }
 
     #[inline]

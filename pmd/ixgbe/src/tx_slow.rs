@@ -13,7 +13,7 @@ const IPV4: u16 = 20;
 
 /// What the device is to do with a packet, or why it cannot.
 fn context(flags: Flags, e: &Ext, total: u32) -> Result<Option<Context>, DropReason> {
-    if flags.has(Flags::TSO) {
+    if flags.has(Flags::TSO.with(Flags::USO)) {
         return Err(DropReason::UnsupportedOffload);
     }
     if !flags.has(Flags(Flags::VLAN.0 | Flags::TX_L3.0 | Flags::TX_L4.0)) {

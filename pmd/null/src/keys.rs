@@ -47,7 +47,7 @@ const FCS: u16 = 4;
 const SHORTEST: u16 = 64;
 
 fn wrong(key: &'static str, problem: impl Into<String>) -> PortError {
-    PortError::Config { driver: NAME, key, problem: problem.into() }
+    PortError::Config { driver: NAME, key: key.to_owned(), problem: problem.into() }
 }
 
 fn number(cfg: &Table, key: &'static str, default: u64, min: u64, max: u64) -> Result<u64, PortError> {
@@ -61,13 +61,11 @@ fn number(cfg: &Table, key: &'static str, default: u64, min: u64, max: u64) -> R
 }
 
 impl Keys {
-    const KNOWN: [&str; 6] = ["frames", "size", "flows", "burst", "count", "peer"];
+    pub const KNOWN: [&str; 6] = ["frames", "size", "flows", "burst", "count", "peer"];
 
     /// Reads and checks all keys.
     pub fn read(cfg: &Table, env: &OpenEnv) -> Result<Self, PortError> {
-        if let Some(key) = cfg.keys().find(|k| !Self::KNOWN.contains(&k.as_str())) {
-            return Err(wrong("keys", format!("{key:?} is unknown; there are {}", Self::KNOWN.join(", "))));
-        }
+        config::Keys::new(cfg, &Self::KNOWN).map_err(|e| PortError::key(NAME, e))?;
         if let Some(peer) = cfg.get("peer") {
             let Some(peer) = peer.as_str() else {
                 return Err(wrong("peer", format!("{peer} is not the name of a port")));

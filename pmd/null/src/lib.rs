@@ -65,6 +65,10 @@ impl Driver for Null {
         NAME
     }
 
+    fn keys(&self) -> &'static [&'static str] {
+        &keys::Keys::KNOWN
+    }
+
     fn open(&self, cfg: &toml::Table, env: &OpenEnv) -> Result<Box<dyn OpenPort>, PortError> {
         match keys::Keys::read(cfg, env)? {
             keys::Keys::Source(k) => Ok(Box::new(source::SourcePort::new(k, env))),

@@ -14,7 +14,7 @@ use port::{
 use crate::{Counts, MAX_QUEUES, NAME, add};
 
 /// What takes a device to do.
-const WISHES: Flags = Flags(Flags::TX_L3.0 | Flags::TX_L4.0 | Flags::TSO.0);
+const WISHES: Flags = Flags(Flags::TX_L3.0 | Flags::TX_L4.0 | Flags::TSO.0 | Flags::USO.0);
 
 /// One way of a pair: the rings that its receiving port polls.
 #[derive(Default)]
@@ -49,7 +49,7 @@ pub struct Pair {
 }
 
 fn wrong(problem: String) -> PortError {
-    PortError::Config { driver: NAME, key: "peer", problem }
+    PortError::Config { driver: NAME, key: "peer".into(), problem }
 }
 
 /// Opens the port `env.name` as the peer of `peer`: of a pair that waits for it, or of a new one.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mem::{Batch, Local, Meta, PoolId};
 use meter::QueueMeter;
 use port::{
-    DeviceCounts, Link, OpenEnv, OpenPort, PortConfig, PortError, PortInfo, Queues, RxQueue, RxSetup,
+    DeviceCounts, Input, Link, OpenEnv, OpenPort, PortConfig, PortError, PortInfo, Queues, RxQueue, RxSetup,
     TxQueue, TxSetup, WorkerEnv,
 };
 
@@ -46,7 +46,7 @@ impl OpenPort for SourcePort {
         if self.keys.len > cfg.max_frame {
             let problem =
                 format!("{} is more than the port's longest frame, {}", self.keys.len + 4, cfg.max_frame);
-            return Err(PortError::Config { driver: NAME, key: "size", problem });
+            return Err(PortError::Config { driver: NAME, key: "size".into(), problem });
         }
         self.receiving.store(true, Ordering::Relaxed);
         self.counts = (0..cfg.queues).map(|_| Arc::default()).collect();
@@ -84,6 +84,14 @@ impl OpenPort for SourcePort {
             tx_sent: Counts::sum(&self.counts, |c| &c.tx),
             rx_missed: Some(0),
             rx_errors: Some(0),
+        }
+    }
+
+    fn input(&mut self) -> Input {
+        match (self.keys.count, self.device_counts().rx_delivered) {
+            (Some(count), Some(n)) if n >= count => Input::Exhausted,
+            (Some(_), _) => Input::More,
+            (None, _) => Input::Endless,
         }
     }
 
