@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod conserve;
+pub mod control;
 mod runtime;
 mod start;
 mod status;
