@@ -1,10 +1,12 @@
 //! The `ringwright` command. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
 #![forbid(unsafe_code)]
 
+mod ctl;
 mod demo;
+mod log;
 mod speaker;
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +16,6 @@ use clap::{Args, Parser, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use speaker::{Speaker, Voice};
-use tracing::level_filters::LevelFilter;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
 
@@ -24,15 +25,16 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or configu
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// What is logged on stderr: off, error, warn, info.
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", env = "RINGWRIGHT_LOG", value_parser = level)]
-    log: LevelFilter,
+    #[command(flatten)]
+    log: log::LogArgs,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Two software 82599s, joined by a switch, with a generator and a checker on their wires. Needs no NIC.
     Demo(DemoArgs),
+    /// Asks and changes an instance that runs, over its control socket.
+    Ctl(ctl::CtlArgs),
 }
 
 #[derive(Args)]
@@ -88,31 +90,21 @@ fn core(s: &str) -> Result<usize, String> {
     s.trim().parse().map_err(|_| "use the number of a core, or several with commas between: 0,1".to_owned())
 }
 
-fn level(s: &str) -> Result<LevelFilter, String> {
-    let levels = [LevelFilter::OFF, LevelFilter::ERROR, LevelFilter::WARN, LevelFilter::INFO];
-    let found = levels.into_iter().find(|l| l.to_string() == s.to_ascii_lowercase());
-    found.ok_or_else(|| "use off, error, warn or info".to_owned())
-}
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let speaker = Speaker::new();
     let code = {
         let voice = speaker.voice();
-        let log = speaker.voice();
-        tracing_subscriber::fmt()
-            .with_max_level(cli.log)
-            .with_writer(move || log.clone())
-            .with_ansi(std::io::stderr().is_terminal())
-            .without_time()
-            .with_target(false)
-            // Whatever is wrong with stderr is no reason to panic, which telling stderr about it would be.
-            .log_internal_errors(false)
-            .init();
+        log::Log::start(&cli.log, &voice);
         let signals = Signals::default();
         signals.arm(&voice);
         match cli.command {
             Command::Demo(args) => run_demo(&args, &signals, &voice),
+            Command::Ctl(args) => {
+                // There is nothing to end in good order.
+                signals.over.store(true, Ordering::SeqCst);
+                ctl::run(&args, &voice)
+            }
         }
     };
     speaker.finish();

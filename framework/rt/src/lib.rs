@@ -22,6 +22,7 @@ mod start;
 mod status;
 mod stop;
 mod sum;
+pub mod telemetry;
 mod view;
 mod worker;
 

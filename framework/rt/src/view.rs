@@ -2,6 +2,7 @@
 
 use meter::{Direction, DropCounts, Snapshot, WorkerMeter};
 
+use crate::control::Observation;
 use crate::runtime::{PortEntry, Runtime};
 use crate::status::{
     DeviceStatus, LinkStatus, PoolStatus, PortStatus, QueueStatus, StageStatus, Status, WorkerStatus,
@@ -12,6 +13,16 @@ impl Runtime {
     /// What has been counted. Costs the workers nothing: it reads what they published within the last millisecond.
     pub fn status(&mut self) -> Status {
         let snap = self.registry.snapshot();
+        self.status_of(&snap)
+    }
+
+    /// What has been counted, with the meters that it was counted by: all of one moment.
+    pub fn observe(&mut self) -> Observation {
+        let meters = self.registry.snapshot();
+        Observation { status: self.status_of(&meters), meters }
+    }
+
+    fn status_of(&mut self, snap: &Snapshot) -> Status {
         let mut status = Status {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -24,7 +35,7 @@ impl Runtime {
         let owners: Vec<Vec<_>> =
             self.ports.iter().map(|p| (0..p.cfg.queues).map(|q| owner(p.cfg.port, q)).collect()).collect();
         for (p, owners) in self.ports.iter_mut().zip(owners) {
-            status.ports.push(port_status(p, &snap, &owners));
+            status.ports.push(port_status(p, snap, &owners));
         }
         let mut workers = WorkerMeter::default();
         for (id, m) in &snap.workers {

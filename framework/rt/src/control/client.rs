@@ -111,10 +111,13 @@ impl Client {
 
     fn understand(&self, line: &[u8], id: u64) -> Result<Box<RawValue>, ClientError> {
         let no = |problem: String| ClientError::NoAnswer { path: self.path.clone(), problem };
-        let answer: Answer<'_> = serde_json::from_slice(line).map_err(|e| no(format!("not an answer: {e}")))?;
+        let answer: Answer<'_> =
+            serde_json::from_slice(line).map_err(|e| no(format!("not an answer: {e}")))?;
         match answer {
             Answer { error: Some(refusal), ok: false, .. } => Err(ClientError::Refused(refusal)),
-            Answer { version, .. } if version != VERSION => Err(no(format!("an answer of version {version}"))),
+            Answer { version, .. } if version != VERSION => {
+                Err(no(format!("an answer of version {version}")))
+            }
             Answer { id: Some(got), .. } if got != id => Err(no(format!("an answer to request {got}"))),
             Answer { result: Some(result), ok: true, .. } => Ok(result.to_owned()),
             _ => Err(no("an answer without a result".to_owned())),

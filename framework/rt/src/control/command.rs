@@ -81,16 +81,8 @@ const SET_LOG: [&str; 2] = ["level", "filter"];
 
 impl Request {
     /// Names of all commands.
-    pub const NAMES: [&'static str; 8] = [
-        "hello",
-        "status",
-        "add_port",
-        "remove_port",
-        "move_queue",
-        "set_batching",
-        "set_log",
-        "shutdown",
-    ];
+    pub const NAMES: [&'static str; 8] =
+        ["hello", "status", "add_port", "remove_port", "move_queue", "set_batching", "set_log", "shutdown"];
 
     /// Its name on the wire.
     pub const fn name(&self) -> &'static str {

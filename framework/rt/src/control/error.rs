@@ -57,13 +57,17 @@ pub enum ServeError {
         text: String,
     },
     /// An address that other machines reach, without leave.
-    #[error("{address} may be reached by other machines, and there is no password: use 127.0.0.1 or set telemetry.allow_remote = true")]
+    #[error(
+        "{address} may be reached by other machines, and there is no password: use 127.0.0.1 or set telemetry.allow_remote = true"
+    )]
     Remote {
         /// The address.
         address: SocketAddr,
     },
     /// Somebody listens there.
-    #[error("{address} is in use: another instance or program listens there; set another telemetry.listen, or \"\" for none")]
+    #[error(
+        "{address} is in use: another instance or program listens there; set another telemetry.listen, or \"\" for none"
+    )]
     InUse {
         /// The address.
         address: SocketAddr,

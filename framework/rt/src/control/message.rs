@@ -74,7 +74,8 @@ impl Fields {
             return Err(Refusal::new(Code::BAD_VERSION, message));
         }
         let bad = |message: String| Refusal::new(Code::BAD_REQUEST, message);
-        let command = self.take("command").ok_or_else(|| bad("command: is missing; ask for status".into()))?;
+        let command =
+            self.take("command").ok_or_else(|| bad("command: is missing; ask for status".into()))?;
         let command: String = serde_json::from_str(command.get())
             .map_err(|_| bad(format!("command: {} is not a string", cut(command.get()))))?;
         let mut args = Table::new();

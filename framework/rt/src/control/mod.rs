@@ -26,6 +26,7 @@ mod place;
 pub(crate) mod seats;
 mod server;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -64,3 +65,14 @@ pub trait Host: Send {
 
 /// A host that several servers share.
 pub type SharedHost = Arc<Mutex<dyn Host>>;
+
+/// The folder of sockets whose place nobody chose: `/run/ringwright` for root, else `$XDG_RUNTIME_DIR/ringwright`; `None` if
+/// there is no such variable.
+pub fn default_folder() -> Option<PathBuf> {
+    let base = if rustix::process::geteuid().is_root() {
+        PathBuf::from("/run")
+    } else {
+        PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty())?)
+    };
+    Some(base.join("ringwright"))
+}

@@ -30,10 +30,7 @@ fn commands_are_read() {
         }))
     );
     for args in ["level = \"info\"", "filter = \"info\""] {
-        assert_eq!(
-            read("set_log", args),
-            Ok(Request::Change(Command::SetLog { filter: "info".into() }))
-        );
+        assert_eq!(read("set_log", args), Ok(Request::Change(Command::SetLog { filter: "info".into() })));
     }
 }
 

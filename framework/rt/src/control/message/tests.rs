@@ -15,7 +15,16 @@ fn refused(line: &str) -> (String, String) {
 
 #[test]
 fn an_id_comes_back_byte_for_byte() {
-    for id in ["7", "\"a\\u0062c\"", "null", "1.50", "1e400", "123456789012345678901234567890", "[1, {\"a\": 2}]", "{}"] {
+    for id in [
+        "7",
+        "\"a\\u0062c\"",
+        "null",
+        "1.50",
+        "1e400",
+        "123456789012345678901234567890",
+        "[1, {\"a\": 2}]",
+        "{}",
+    ] {
         let m = Message::read(format!(r#"{{"id": {id}, "version": 1, "command": "status"}}"#).as_bytes());
         assert_eq!(m.request, Ok(Request::Status), "{id}");
         let line = answer(&m.id, &Ok(to_raw_value(&json!({})).unwrap()));
@@ -84,11 +93,7 @@ fn what_is_asked_is_what_is_read() {
         Request::Change(Command::AddPort { port: Table::new(), worker: Some(3) }),
         Request::Change(Command::RemovePort { name: "p\"0\n".into() }),
         Request::Change(Command::MoveQueue { queue, worker: 1 }),
-        Request::Change(Command::SetBatching {
-            port: "p0".into(),
-            packets: NonZeroU16::new(8),
-            delay: None,
-        }),
+        Request::Change(Command::SetBatching { port: "p0".into(), packets: NonZeroU16::new(8), delay: None }),
         Request::Change(Command::SetBatching {
             port: "p0".into(),
             packets: None,

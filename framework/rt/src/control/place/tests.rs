@@ -53,7 +53,10 @@ fn the_second_owner_is_told_who_the_first_is() {
     let ServeError::Taken { pid, .. } = &e else { panic!("{e}") };
     assert_eq!(*pid, Some(std::process::id()));
     let said = e.to_string();
-    assert!(said.contains(path.to_str().unwrap()) && said.contains(&std::process::id().to_string()), "{said}");
+    assert!(
+        said.contains(path.to_str().unwrap()) && said.contains(&std::process::id().to_string()),
+        "{said}"
+    );
     UnixStream::connect(&path).expect("the first goes on");
 }
 
