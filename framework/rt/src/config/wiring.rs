@@ -48,7 +48,7 @@ pub trait Recipe: Send + Sync {
     ///
     /// # Errors
     /// What cannot be; the stage goes on as before.
-    fn set_ports(&self, _graph: &mut Graph, _name: &str, _ports: &[u16]) -> Result<(), String> {
+    fn set_ports(&self, _graph: &mut Graph, _name: &str, _ports: &PortNames) -> Result<(), String> {
         Ok(())
     }
 }
@@ -62,8 +62,8 @@ pub struct BuildEnv<'a> {
     pub pool: PoolId,
     /// The worker's place among those that run the stage, from 0.
     pub place: usize,
-    /// All ports, by number.
-    pub ports: &'a [u16],
+    /// The ports.
+    pub ports: &'a PortNames,
 }
 
 /// Where an exit leads.
