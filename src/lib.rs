@@ -6,7 +6,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`hw`] | registers, DMA memory on superpages, topology, time |
+//! | [`hw`] | registers, DMA memory on superpages, time |
+//! | [`topology`] | cores, nodes and pages of the machine |
 //! | [`mem`] | pools, batches that own their packets |
 //! | [`ring`] | rings with a device, rings between cores |
 //! | [`meter`] | counters, drop reasons, the registry |
@@ -18,7 +19,7 @@
 //! | [`drivers`] | the drivers in the box, and their models |
 #![forbid(unsafe_code)]
 
-pub use {graph, hw, mem, meter, pcie, port, ring, rt, stages, wire};
+pub use {graph, hw, mem, meter, pcie, port, ring, rt, stages, topology, wire};
 
 /// The drivers in the box. The models are devices in software: for tests, and for machines without a NIC.
 pub mod drivers {

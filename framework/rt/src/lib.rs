@@ -63,7 +63,15 @@ pub enum RtError {
         /// The worker.
         worker: usize,
         /// What is wrong.
-        source: hw::HwError,
+        source: topology::PinError,
+    },
+    /// A worker's thread.
+    #[error("worker {worker}: starting a thread: {source}")]
+    Thread {
+        /// The worker.
+        worker: usize,
+        /// What the system says.
+        source: std::io::Error,
     },
     /// The pool is smaller than what can hold buffers.
     #[error("{0}")]

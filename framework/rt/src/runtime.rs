@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use graph::{Graph, GraphError, OnFull};
-use hw::topology;
 use mem::{Local, Memory};
 use meter::{Direction, Published, QueueMeter, Registry};
 use port::{OpenPort, PortConfig, Queues, RxSetup, TxSetup};
@@ -238,10 +237,7 @@ impl Runtime {
                     let _ = ready.send(Err(failed));
                 }
             });
-        let thread = thread.map_err(|source| RtError::Core {
-            worker: id,
-            source: hw::HwError::Os { what: "starting a thread".to_owned(), source },
-        })?;
+        let thread = thread.map_err(|source| RtError::Thread { worker: id, source })?;
         match started.recv() {
             Ok(Ok(())) => {
                 self.workers.push(WorkerEntry {
