@@ -1,26 +1,190 @@
-use toml::de::{DeTable, DeValue};
-fn main() {
-    let text = "version = 1\n[memory]\npages = \"any\"\n\n[[port]]\nname = \"p0\"\ndoorbell = { packets = 32 }\n[[port]]\nname=\"p1\"\n";
-    let t = DeTable::parse(text).unwrap();
-    println!("{:?}", t.span());
-    for (k, v) in t.get_ref() {
-        println!("{} {:?} {:?}", k.get_ref(), k.span(), v.span());
-        match v.get_ref() {
-            DeValue::Array(a) => {
-                for e in a.iter() {
-                    println!("  el {:?} {:?}", e.span(), &text[e.span()]);
-                }
+//! The `ringwright` command. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
+#![forbid(unsafe_code)]
+
+mod demo;
+mod speaker;
+
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use speaker::{Speaker, Voice};
+use tracing::level_filters::LevelFilter;
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+/// A kernel-bypass packet I/O framework that shows where every cycle of a packet goes.
+#[derive(Parser)]
+#[command(name = "ringwright", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// What is logged on stderr: off, error, warn, info.
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", env = "RINGWRIGHT_LOG", value_parser = level)]
+    log: LevelFilter,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Two software 82599s, joined by a switch, with a generator and a checker on their wires. Needs no NIC.
+    Demo(DemoArgs),
+}
+
+#[derive(Args)]
+struct DemoArgs {
+    /// How long to run: 10s, 5m, 500ms.
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    duration: Duration,
+    /// Frame size in bytes with the check sequence, 64 to 9600, or imix.
+    #[arg(long, value_name = "SIZE", default_value = "64", allow_negative_numbers = true)]
+    frame: demo::Frames,
+    /// The PCIe link that figures of bus load are modelled for: gen3x8, gen4x16, ...
+    #[arg(long, value_name = "LINK", default_value = "gen3x8")]
+    link: pcie::Link,
+    /// Put one JSON object (status and check) on stdout instead of the summary.
+    #[arg(long)]
+    json: bool,
+    /// Flows each way, 1 to 4096.
+    #[arg(long, value_name = "N", default_value = "64", allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=4096))]
+    flows: u16,
+    /// Cores of the workers, one worker each: 1 or 0,1; by default the last core that may be used.
+    #[arg(long = "worker-core", value_name = "CORES", value_delimiter = ',', allow_negative_numbers = true, value_parser = core)]
+    worker_cores: Vec<usize>,
+    /// Core of the devices and their wires; by default the first core that may be used.
+    #[arg(long, value_name = "CORE", allow_negative_numbers = true)]
+    device_core: Option<usize>,
+    /// Pages of packet memory: 1G, 2M, 4K, or any: the largest that is there and that it fills at least half.
+    #[arg(long, value_name = "SIZE", default_value = "any")]
+    pages: hw::Pages,
+    /// Memory node of packets and rings; by default that of the first worker's core.
+    #[arg(long, value_name = "NODE", allow_negative_numbers = true)]
+    node: Option<u16>,
+    /// Packet buffers, 64 or more.
+    #[arg(long, value_name = "N", default_value = "8192", allow_negative_numbers = true)]
+    buffers: usize,
+    /// Descriptors of each ring, a power of two from 8 to 8192.
+    #[arg(long, value_name = "N", default_value = "512", allow_negative_numbers = true, value_parser = ring_size)]
+    ring: ring::RingSize,
+}
+
+fn duration(s: &str) -> Result<Duration, String> {
+    let d = humantime::parse_duration(s).map_err(|e| format!("{e}; use 500ms, 10s or 5m"))?;
+    if d.is_zero() { Err("a run of no time; use 500ms, 10s or 5m".to_owned()) } else { Ok(d) }
+}
+
+fn ring_size(s: &str) -> Result<ring::RingSize, String> {
+    let n = s.parse::<u32>().ok().filter(|n| *n <= demo::LONGEST_RING);
+    n.and_then(|n| n.try_into().ok())
+        .ok_or_else(|| format!("use a power of two from 8 to {}", demo::LONGEST_RING))
+}
+
+fn core(s: &str) -> Result<usize, String> {
+    s.trim().parse().map_err(|_| "use the number of a core, or several with commas between: 0,1".to_owned())
+}
+
+fn level(s: &str) -> Result<LevelFilter, String> {
+    let levels = [LevelFilter::OFF, LevelFilter::ERROR, LevelFilter::WARN, LevelFilter::INFO];
+    let found = levels.into_iter().find(|l| l.to_string() == s.to_ascii_lowercase());
+    found.ok_or_else(|| "use off, error, warn or info".to_owned())
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let speaker = Speaker::new();
+    let code = {
+        let voice = speaker.voice();
+        let log = speaker.voice();
+        tracing_subscriber::fmt()
+            .with_max_level(cli.log)
+            .with_writer(move || log.clone())
+            .with_ansi(std::io::stderr().is_terminal())
+            .without_time()
+            .with_target(false)
+            // Whatever is wrong with stderr is no reason to panic, which telling stderr about it would be.
+            .log_internal_errors(false)
+            .init();
+        let signals = Signals::default();
+        signals.arm(&voice);
+        match cli.command {
+            Command::Demo(args) => run_demo(&args, &signals, &voice),
+        }
+    };
+    speaker.finish();
+    code
+}
+
+/// What signals do: the first ends the run in good order, the second at once. Once the run is over and only its results
+/// are left to be written, the first ends the process: whoever reads them may have stopped reading.
+#[derive(Default)]
+struct Signals {
+    stop: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn arm(&self, voice: &Voice) {
+        for signal in [SIGINT, SIGTERM] {
+            let (stop, over) = (Arc::clone(&self.stop), Arc::clone(&self.over));
+            let armed = flag::register_conditional_default(signal, over)
+                .and_then(|_| flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop)))
+                .and_then(|_| flag::register(signal, stop));
+            if let Err(e) = armed {
+                voice.say(format_args!("signal {signal} will end the process at once: {e}"));
             }
-            DeValue::Table(t) => {
-                for (k, v) in t.iter() {
-                    println!("  {} {:?} {:?}", k.get_ref(), k.span(), v.span());
-                }
-            }
-            _ => {}
         }
     }
-    let e = DeTable::parse("a = 1\nb = [1,\nc=2").unwrap_err();
-    println!("{:?} {:?} | {}", e.span(), e.message(), e);
-    let e = "a = 1\na=2".parse::<toml::Table>().unwrap_err();
-    println!("{:?} {:?} | {}", e.span(), e.message(), e);
+}
+
+fn run_demo(args: &DemoArgs, signals: &Signals, voice: &Voice) -> ExitCode {
+    let options = demo::Options {
+        duration: args.duration,
+        frames: args.frame,
+        flows: args.flows,
+        link: args.link,
+        pages: args.pages,
+        node: args.node.map(hw::Node::new),
+        buffers: args.buffers,
+        ring: args.ring,
+        worker_cores: args.worker_cores.clone(),
+        device_core: args.device_core,
+    };
+    let result = demo::run(&options, &signals.stop, |r| voice.say(r.line()));
+    signals.over.store(true, Ordering::SeqCst);
+    match result {
+        Ok(report) => finish(&report, args.json, voice),
+        Err(e) => {
+            voice.say(format_args!("ringwright: {e}"));
+            if e.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+/// Results go to stdout. A reader that has gone away is no reason to fail; a disk that is full is.
+fn finish(report: &demo::Report, json: bool, voice: &Voice) -> ExitCode {
+    let text = if json {
+        match serde_json::to_string_pretty(report) {
+            Ok(text) => text,
+            Err(e) => {
+                voice.say(format_args!("ringwright: {e}"));
+                return ExitCode::FAILURE;
+            }
+        }
+    } else {
+        format!("\n{report}")
+    };
+    let mut out = std::io::stdout();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            voice.say(format_args!("ringwright: the results could not be written to stdout: {e}"));
+            return ExitCode::FAILURE;
+        }
+        _ => {}
+    }
+    if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -227,7 +227,10 @@ mod tests {
             k.number("n", 1, 0..=4).unwrap_err().to_string(),
             "n: 5 is not a whole number from 0 to 4"
         );
-        assert_eq!(k.pairs("l").unwrap_err().problem, "[\"a\", \"b\"] is not a list of pairs: [[\"a\", \"b\"]]");
+        assert_eq!(
+            k.pairs("l").unwrap_err().problem,
+            "[\"a\", \"b\"] is not a list of pairs: [[\"a\", \"b\"]]"
+        );
         assert_eq!(k.numbers("v", 1..=4), Ok(Some(vec![1, 2])));
         assert_eq!(k.numbers("n", 1..=9), Ok(Some(vec![5])));
         assert_eq!(k.text("s"), Ok(Some("x")));
