@@ -9,14 +9,14 @@ impl Runtime {
     /// its device's counts before they wrap. To be called about every 100 ms.
     pub fn watch(&mut self) {
         for p in self.ports.iter_mut().filter(|p| p.started) {
-            let _span = tracing::info_span!("port", name = &*p.name).entered();
+            let _span = tracing::error_span!("port", name = &*p.name).entered();
             let link = p.open.link();
             match (p.seen_up, link.up) {
                 (Some(true), false) => {
                     tracing::warn!("link down: what is sent there is dropped until it is up again")
                 }
                 (Some(false) | None, true) => tracing::info!(speed_bps = link.speed_bps, "link up"),
-                (None, false) => tracing::warn!("link down from the start"),
+                (None, false) => tracing::info!("link not up yet"),
                 _ => {}
             }
             p.seen_up = Some(link.up);
