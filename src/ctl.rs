@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct CtlArgs {
     /// The instance's control socket; by default the only one that answers in /run/ringwright (or, when not root, in
     /// $XDG_RUNTIME_DIR/ringwright).
-    #[arg(long, global = true, value_name = "PATH", conflicts_with = "name")]
+    #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// The instance's name, which is its configuration file's without .toml.
     #[arg(long, global = true, value_name = "NAME")]
@@ -43,7 +43,7 @@ enum Ask {
     /// What has been counted so far.
     Status {
         /// Show it again each time this has passed, with rates, until interrupted: 1s, 500ms.
-        #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with = "json")]
+        #[arg(long, value_name = "TIME", value_parser = interval)]
         watch: Option<Duration>,
     },
     /// Open a port: name=p2 driver=packet interface=eth2 queues=2 doorbell.packets=16
@@ -58,7 +58,7 @@ enum Ask {
     /// Drain a port and close it.
     RemovePort {
         /// Its name.
-        name: String,
+        port: String,
     },
     /// Give a queue to another worker.
     MoveQueue {
@@ -105,6 +105,9 @@ enum CtlError {
     /// A key of `add-port`.
     #[error("{0}")]
     Keys(String),
+    /// More than one object.
+    #[error("--json puts one object on stdout, and --watch would put many: use one of both")]
+    WatchJson,
     /// The result was not what this version knows.
     #[error("the instance's result is no JSON: {0}")]
     Result(#[from] serde_json::Error),
@@ -116,7 +119,7 @@ enum CtlError {
 impl CtlError {
     const fn is_usage(&self) -> bool {
         match self {
-            Self::Keys(_) => true,
+            Self::Keys(_) | Self::WatchJson => true,
             Self::Find(e) => e.is_usage(),
             _ => false,
         }
@@ -137,6 +140,9 @@ pub fn run(args: &CtlArgs, voice: &Voice) -> ExitCode {
 }
 
 fn ask(args: &CtlArgs) -> Result<(), CtlError> {
+    if args.json && matches!(args.command, Ask::Status { watch: Some(_) }) {
+        return Err(CtlError::WatchJson);
+    }
     let request = args.command.request()?;
     let socket = find::socket(args.socket.as_deref(), args.name.as_deref())?;
     let mut client = Client::connect(&socket, PATIENCE)?;
@@ -177,7 +183,7 @@ impl Ask {
             Self::AddPort { keys, worker } => {
                 Command::AddPort { port: table(keys).map_err(CtlError::Keys)?, worker: *worker }
             }
-            Self::RemovePort { name } => Command::RemovePort { name: name.clone() },
+            Self::RemovePort { port } => Command::RemovePort { name: port.clone() },
             Self::MoveQueue { queue, worker } => Command::MoveQueue { queue: queue.clone(), worker: *worker },
             Self::SetBatching { port, packets, delay } => {
                 Command::SetBatching { port: port.clone(), packets: *packets, delay: *delay }

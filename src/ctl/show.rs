@@ -6,6 +6,8 @@ use std::time::Duration;
 use rt::control::{Command, Request};
 use serde_json::Value;
 
+use crate::units::Apart;
+
 /// One line on what was done.
 pub fn done(request: &Request, result: &Value) -> String {
     let r = |key: &str| text(&result[key]);
@@ -54,10 +56,7 @@ fn list(v: &Value) -> impl Iterator<Item = &Value> {
 
 /// A count with its thousands apart.
 fn count(v: &Value) -> String {
-    let Some(n) = v.as_u64() else { return text(v) };
-    let digits = n.to_string();
-    let parts: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    parts.join(" ")
+    v.as_u64().map_or_else(|| text(v), |n| Apart(n).to_string())
 }
 
 /// Rows of cells, the first row a heading. Columns that `left` names are text.

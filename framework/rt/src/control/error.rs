@@ -50,12 +50,6 @@ pub enum ServeError {
         /// What the system says.
         source: io::Error,
     },
-    /// Not an address.
-    #[error("{text:?} is no address to listen on: write IP:PORT, as 127.0.0.1:9464 or [::1]:9464")]
-    BadAddress {
-        /// What was given.
-        text: String,
-    },
     /// An address that other machines reach, without leave.
     #[error(
         "{address} may be reached by other machines, and there is no password: use 127.0.0.1 or set telemetry.allow_remote = true"

@@ -223,7 +223,7 @@ impl Line {
 
 /// An exporter with a host behind it.
 pub fn exporter(host: Arc<Mutex<dyn Host>>, limits: telemetry::Limits) -> Exporter {
-    Exporter::start("127.0.0.1:0".parse().unwrap(), host, limits).unwrap()
+    Exporter::start("127.0.0.1:0".parse().unwrap(), false, host, limits).unwrap()
 }
 
 /// An HTTP answer: status, head (lower case), body.

@@ -81,12 +81,12 @@ fn pages_of_elsewhere_cannot_read_it() {
 #[test]
 fn a_port_that_is_in_use_is_named() {
     let e = exporter(Fake::new(), Limits::default());
-    let second = Exporter::start(e.address(), Fake::new(), Limits::default()).unwrap_err();
+    let second = Exporter::start(e.address(), false, Fake::new(), Limits::default()).unwrap_err();
     assert!(matches!(second, ServeError::InUse { address } if address == e.address()), "{second}");
     assert!(second.to_string().contains("telemetry.listen"), "{second}");
     let address = e.address();
     e.stop();
-    let again = Exporter::start(address, Fake::new(), Limits::default()).unwrap();
+    let again = Exporter::start(address, false, Fake::new(), Limits::default()).unwrap();
     assert_eq!(get(again.address(), "/healthz").status, 200, "the port is free at once");
 }
 
@@ -113,4 +113,20 @@ fn requests_within_a_moment_share_an_observation() {
     };
     assert_eq!(scrapes("hit") + scrapes("miss"), 201);
     assert_eq!(scrapes("failed"), 0);
+}
+
+#[test]
+fn other_machines_are_let_in_only_with_leave() {
+    for remote in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "[2001:db8::1]:80", "[::ffff:192.0.2.1]:80"] {
+        let e = Exporter::start(remote.parse().unwrap(), false, Fake::new(), Limits::default()).unwrap_err();
+        assert!(matches!(e, ServeError::Remote { .. }), "{remote}: {e}");
+        assert!(e.to_string().contains("telemetry.allow_remote = true"), "{e}");
+    }
+    for own in ["127.0.0.1:0", "127.9.9.9:0"] {
+        Exporter::start(own.parse().unwrap(), false, Fake::new(), Limits::default()).unwrap();
+    }
+    let open = Exporter::start("0.0.0.0:0".parse().unwrap(), true, Fake::new(), Limits::default()).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", open.address().port())).unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: any.example\r\nConnection: close\r\n\r\n").unwrap();
+    assert_eq!(read_answer(stream).status, 200);
 }
