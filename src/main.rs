@@ -119,7 +119,7 @@ fn core(s: &str) -> Result<usize, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let speaker = Speaker::new();
+    let speaker = Speaker::new(cli.log.log_format);
     let code = {
         let voice = speaker.voice();
         log::Log::start(&cli.log, &voice);

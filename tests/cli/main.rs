@@ -7,6 +7,7 @@
 
 mod ctl;
 mod failures;
+mod logs;
 mod output;
 mod rig;
 mod runs;
