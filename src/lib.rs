@@ -16,8 +16,11 @@
 //! | [`port`] | queues, drivers |
 //! | [`graph`], [`stages`] | stages and the graph that joins them |
 //! | [`rt`] | cores, workers, start and stop, status |
+//! | [`kinds`] | the kinds of stages that a configuration can name |
 //! | [`drivers`] | the drivers in the box, and their models |
 #![forbid(unsafe_code)]
+
+pub mod kinds;
 
 pub use {graph, hw, mem, meter, pcie, port, ring, rt, stages, topology, wire};
 
@@ -26,4 +29,9 @@ pub mod drivers {
     pub use ixgbe;
     pub use ixgbe_model;
     pub use null;
+
+    /// Every driver that a configuration can name.
+    pub fn all() -> Vec<Box<dyn port::Driver>> {
+        vec![Box::new(null::Null::new())]
+    }
 }

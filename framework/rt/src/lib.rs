@@ -15,7 +15,9 @@
 //! for [`Runtime::status`] at least every few minutes, or their counts fall behind and show as unexplained.
 #![forbid(unsafe_code)]
 
+pub mod config;
 mod conserve;
+mod role;
 mod runtime;
 mod start;
 mod status;
@@ -27,6 +29,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use conserve::Conservation;
+pub use role::{Idle, Role};
 pub use runtime::{BuildGraph, Runtime, WorkerPlan};
 pub use status::{
     CyclesPerPacket, CyclesStatus, DeviceStatus, DropMap, LinkStatus, Lint, PoolStatus, PortStatus,
