@@ -47,12 +47,13 @@ impl View {
     /// Packets that came out, or were freed when the ring ended.
     pub fn taken(&self) -> u64 {
         let taken = &self.counts.taken;
-        taken.packets.load(Ordering::Relaxed) + taken.stopping.load(Ordering::Relaxed)
+        // With the store in `Taken::add`: whoever sees a packet come out sees that it went in.
+        taken.packets.load(Ordering::Acquire) + taken.stopping.load(Ordering::Acquire)
     }
     /// Packets in the ring. Exact while neither end moves.
     pub fn held(&self) -> u64 {
         let taken = self.taken();
-        self.sent().saturating_sub(taken)
+        self.sent() - taken
     }
     /// Packets that the ring holds when full.
     pub const fn capacity(&self) -> usize {
@@ -78,7 +79,7 @@ impl Sent {
     pub fn new(counts: &Arc<Counts>) -> Self {
         Self { packets: 0, full: 0, counts: Arc::clone(counts) }
     }
-    /// `n` packets went in.
+    /// `n` packets go in: to be said before they can come out.
     #[inline]
     pub fn add(&mut self, n: usize) {
         self.packets += n as u64;
@@ -110,12 +111,12 @@ impl Taken {
     #[inline]
     pub fn add(&mut self, n: usize) {
         self.packets += n as u64;
-        self.counts.taken.packets.store(self.packets, Ordering::Relaxed);
+        self.counts.taken.packets.store(self.packets, Ordering::Release);
     }
     /// `n` packets were left when the ring ended.
     pub fn stop(&self, n: u64) {
         let stopping = &self.counts.taken.stopping;
-        stopping.store(stopping.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+        stopping.store(stopping.load(Ordering::Relaxed) + n, Ordering::Release);
     }
     pub const fn so_far(&self) -> u64 {
         self.packets

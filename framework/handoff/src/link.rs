@@ -47,8 +47,8 @@ impl TxQueue for LinkTx {
             parcel.set_port(*port);
             room.push(parcel).map_err(Outgoing::from)
         });
-        drop(room);
         feed.sent.add(n);
+        drop(room);
         if !from.is_empty() && !waits.load(Ordering::Relaxed) {
             // The hand-off's own counts have it.
             feed.sent.refuse(from.drop_all(DropReason::HandoffFull, &mut DropCounts::default()));

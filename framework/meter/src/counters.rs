@@ -183,6 +183,14 @@ pub struct WorkerMeter {
     pub parked: u64,
     /// Packets that were freed without a reason or a destination: always a fault.
     pub lost: u64,
+    /// Times it slept for want of work.
+    pub sleeps: u64,
+    /// Times that was longer than it may be.
+    pub over_bound: u64,
+    /// Microseconds of the longest.
+    pub longest_sleep: u64,
+    /// Microseconds between the breath before a sleep and the one after it.
+    pub sleep_gaps: Histogram,
     /// Ticks per packet of the useful breaths, weighted by packets.
     pub cycles_per_packet: Histogram,
 }
