@@ -37,9 +37,15 @@ impl RunError {
     pub fn port(config: &Config, number: usize, source: PortError) -> Self {
         match &source {
             PortError::Config { key, problem, .. } => Self::Config(config.port_error(number, key, problem)),
-            PortError::Queues { .. } => Self::Config(config.port_error(number, "queues", &source.to_string())),
-            PortError::Frame { .. } => Self::Config(config.port_error(number, "max_frame", &source.to_string())),
-            PortError::RingLength { .. } => Self::Config(config.port_error(number, "rx_ring", &source.to_string())),
+            PortError::Queues { .. } => {
+                Self::Config(config.port_error(number, "queues", &source.to_string()))
+            }
+            PortError::Frame { .. } => {
+                Self::Config(config.port_error(number, "max_frame", &source.to_string()))
+            }
+            PortError::RingLength { .. } => {
+                Self::Config(config.port_error(number, "rx_ring", &source.to_string()))
+            }
             _ => Self::Port { name: config.ports[number].name.to_string(), source },
         }
     }
@@ -52,7 +58,11 @@ impl RunError {
             self,
             Self::Config(_)
                 | Self::Hw(NoSuchNode { .. })
-                | Self::Mem(MemError::BadCapacity { .. } | MemError::BadLayout { .. } | MemError::Hw(NoSuchNode { .. }))
+                | Self::Mem(
+                    MemError::BadCapacity { .. }
+                        | MemError::BadLayout { .. }
+                        | MemError::Hw(NoSuchNode { .. })
+                )
                 | Self::Rt(RtError::PoolTooSmall(_))
         )
     }

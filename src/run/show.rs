@@ -47,7 +47,11 @@ pub struct Summary<'s>(pub &'s Status);
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = self.0;
-        writeln!(f, "{:<12} {:>14} {:>14} {:>14} {:>14}  drops", "port", "rx packets", "rx bytes", "tx packets", "tx bytes")?;
+        writeln!(
+            f,
+            "{:<12} {:>14} {:>14} {:>14} {:>14}  drops",
+            "port", "rx packets", "rx bytes", "tx packets", "tx bytes"
+        )?;
         for p in &s.ports {
             let missed = p.device.rx_missed.filter(|n| *n > 0).map(|n| ("missed by the device", n));
             let drops = p.drops.iter().map(|(r, n)| (*r, *n)).chain(missed);
@@ -56,24 +60,50 @@ impl fmt::Display for Summary<'_> {
             writeln!(f, "{:<12} {a:>14} {b:>14} {c:>14} {d:>14}  {}", p.name, list(drops))?;
         }
         writeln!(f)?;
-        writeln!(f, "{:<12} {:<12} {:>14} {:>14} {:>14}  drops", "stage", "kind", "packets", "created", "cycles/packet")?;
+        writeln!(
+            f,
+            "{:<12} {:<12} {:>14} {:>14} {:>14}  drops",
+            "stage", "kind", "packets", "created", "cycles/packet"
+        )?;
         for g in &s.stages {
-            let cycles = g.cycles.map_or_else(String::new, |c| format!("{:.1}", c as f64 / g.packets.max(1) as f64));
+            let cycles =
+                g.cycles.map_or_else(String::new, |c| format!("{:.1}", c as f64 / g.packets.max(1) as f64));
             let drops = list(g.drops.iter().map(|(r, n)| (*r, *n)));
-            writeln!(f, "{:<12} {:<12} {:>14} {:>14} {cycles:>14}  {drops}", g.name, g.kind, Apart(g.packets), Apart(g.created))?;
+            writeln!(
+                f,
+                "{:<12} {:<12} {:>14} {:>14} {cycles:>14}  {drops}",
+                g.name,
+                g.kind,
+                Apart(g.packets),
+                Apart(g.created)
+            )?;
         }
         writeln!(f)?;
         for w in &s.workers {
             let all = (w.cycles.idle + w.cycles.useful).max(1);
-            let mean = w.cycles_per_packet.map_or_else(|| "no packet".to_owned(), |c| format!("{:.0} cycles a packet", c.mean));
+            let mean = w
+                .cycles_per_packet
+                .map_or_else(|| "no packet".to_owned(), |c| format!("{:.0} cycles a packet", c.mean));
             let core = w.core.map_or_else(|| "any core".to_owned(), |c| format!("core {c}"));
-            writeln!(f, "worker {} ({}, {core}): {} packets, {mean}, {:.1} % idle", w.id, w.role, Apart(w.packets), w.cycles.idle as f64 / all as f64 * 100.0)?;
+            writeln!(
+                f,
+                "worker {} ({}, {core}): {} packets, {mean}, {:.1} % idle",
+                w.id,
+                w.role,
+                Apart(w.packets),
+                w.cycles.idle as f64 / all as f64 * 100.0
+            )?;
         }
         let c = &s.conservation;
         writeln!(
             f,
             "{} received + {} created = {} sent + {} consumed + {} held + {} dropped; unexplained: {}",
-            Apart(c.received), Apart(c.created), Apart(c.sent), Apart(c.consumed), Apart(c.held), Apart(c.dropped),
+            Apart(c.received),
+            Apart(c.created),
+            Apart(c.sent),
+            Apart(c.consumed),
+            Apart(c.held),
+            Apart(c.dropped),
             c.unexplained.map_or_else(|| "unknown".to_owned(), |n| Apart(n).to_string())
         )
     }

@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use graph::{GraphError, OnFull};
 use mem::{Layout, Memory};
-use port::{Driver, OpenEnv, OpenPort, PortConfig};
+use port::{Driver, OpenEnv, OpenPort, PortConfig, PortError};
 use ringwright::{drivers, kinds};
 use rt::config::{
-    Assignment, BuildEnv, Config, ConfigError, Kinds, PortNames, PortSection, Recipe, StageKind, Wiring, assign,
+    Assignment, BuildEnv, Config, ConfigError, Kinds, PortNames, PortSection, Recipe, StageKind, Wiring,
+    WorkerSection, assign,
 };
-use rt::{Runtime, Status, WorkerPlan};
+use rt::{BuildGraph, MemorySum, Runtime, Status, WorkerPlan};
 
 use super::{Outcome, RunError};
 
@@ -58,14 +60,22 @@ fn check_cores(config: &Config) -> Result<(), ConfigError> {
 
 /// Pools on the nodes of all workers' cores.
 fn memory(config: &Config) -> Result<Arc<Memory>, RunError> {
-    let memory = Memory::new(hw::Window::reserve(hw::Window::LEN)?, Layout::for_frame_room(config.memory.frame_room)?);
-    let mut nodes: Vec<_> = config.workers.iter().map(|w| w.core.and_then(topology::node_of_core)).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    for node in nodes {
+    let memory = Memory::new(
+        hw::Window::reserve(hw::Window::LEN)?,
+        Layout::for_frame_room(config.memory.frame_room.into())?,
+    );
+    for node in nodes(config) {
         memory.add_pool(config.memory.buffers, node, config.memory.pages)?;
     }
     Ok(memory)
+}
+
+/// The nodes of all workers' cores.
+fn nodes(config: &Config) -> Vec<Option<hw::Node>> {
+    let mut nodes: Vec<_> = config.workers.iter().map(|w| w.core.and_then(topology::node_of_core)).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
 }
 
 /// How to run a port of which the configuration says `p`.
@@ -151,7 +161,11 @@ impl System {
 }
 
 /// Opens the device of a port.
-pub fn open_port(runtime: &Runtime, kinds: Kinds<'_>, p: &PortSection) -> Result<Box<dyn OpenPort>, PortError> {
+pub fn open_port(
+    runtime: &Runtime,
+    kinds: Kinds<'_>,
+    p: &PortSection,
+) -> Result<Box<dyn OpenPort>, PortError> {
     let env = OpenEnv { memory: Arc::clone(runtime.memory()), name: Arc::clone(&p.name) };
     let driver = kinds.driver(&p.driver).ok_or_else(|| PortError::Config {
         driver: "ringwright",
@@ -163,7 +177,7 @@ pub fn open_port(runtime: &Runtime, kinds: Kinds<'_>, p: &PortSection) -> Result
 
 /// What happens when a transmit queue is full: files wait, others drop.
 pub fn on_full(p: &PortSection) -> OnFull {
-    let usual = if p.driver == pcap::NAME { OnFull::Wait } else { OnFull::Drop };
+    let usual = if p.driver == "pcap" { OnFull::Wait } else { OnFull::Drop };
     p.on_full.unwrap_or(usual)
 }
 
@@ -176,18 +190,18 @@ fn plans(config: &Config, checked: &Checked, names: &Arc<PortNames>) -> Vec<Work
         rx: queues.rx.clone(),
         tx: queues.tx.clone(),
         stages: wiring.as_ref().map_or(0, Wiring::stages),
-        graph: wiring.clone().map(|wiring| builder(wiring, &checked.stages, names)),
+        graph: wiring.clone().map(|wiring| builder(wiring, w, &checked.stages, names)),
     };
     all.map(plan).collect()
 }
 
-fn builder(wiring: Wiring, stages: &Stages, names: &Arc<PortNames>) -> BuildGraph {
+fn builder(wiring: Wiring, w: &WorkerSection, stages: &Stages, names: &Arc<PortNames>) -> BuildGraph {
     let (stages, names) = (Arc::clone(stages), Arc::clone(names));
+    let node = w.core.and_then(topology::node_of_core);
     Box::new(move |local| {
-        let memory = local.memory();
-        let node = topology::current_core().and_then(topology::node_of_core);
-        let failed = || GraphError::Stage { stage: "memory".into(), problem: "there is no packet pool".to_owned() };
-        let pool = memory.pool_on(node).ok_or_else(failed)?.id();
+        let failed =
+            || GraphError::Stage { stage: "memory".into(), problem: "there is no packet pool".to_owned() };
+        let pool = local.memory().pool_on(node).ok_or_else(failed)?.id();
         wiring.build(&stages, &BuildEnv { local, pool, place: 0, ports: &names })
     })
 }

@@ -135,7 +135,7 @@ impl Runtime {
             rx: Vec::new(),
             tx: Vec::new(),
             watched: Watched::default(),
-            span: tracing::info_span!("port", name),
+            span: tracing::error_span!("port", name),
         });
         self.wait_before_waiting();
         cfg.port
@@ -296,7 +296,7 @@ impl Runtime {
 
     fn spawn(&mut self, start: Start, entry: WorkerEntry) -> Result<(), RtError> {
         let id = entry.id;
-        let span = tracing::info_span!("worker", id, core = entry.core, role = entry.shape.role.name());
+        let span = tracing::error_span!("worker", id, core = entry.core, role = entry.shape.role.name());
         let (ready, started) = channel();
         let body = move || {
             let _inside = span.entered();

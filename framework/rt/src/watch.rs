@@ -34,8 +34,10 @@ impl Runtime {
         let was = p.watched.link.replace(link);
         match (was.map(|l| l.up), link.up) {
             (Some(false) | None, true) => tracing::info!(speed_bps = link.speed_bps, "link up"),
-            (Some(true), false) => tracing::warn!("link down"),
-            (None, false) => tracing::info!("link down"),
+            (Some(true), false) => {
+                tracing::warn!("link down: packets for it go nowhere until it is up again")
+            }
+            (None, false) => tracing::info!("link down: packets for it go nowhere until it is up again"),
             _ => {}
         }
         self.note_fault(port);
