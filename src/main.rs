@@ -4,6 +4,7 @@
 mod ctl;
 mod demo;
 mod log;
+mod ports;
 mod run;
 mod speaker;
 mod units;
@@ -42,8 +43,17 @@ enum Command {
     Run(RunArgs),
     /// Reads a configuration, says what is wrong with it, and how many buffers it takes. Opens nothing.
     Check(CheckArgs),
+    /// Lists what ports can be made of on this machine.
+    Ports(PortsArgs),
     /// Asks and changes an instance that runs, over its control socket.
     Ctl(ctl::CtlArgs),
+}
+
+#[derive(Args)]
+struct PortsArgs {
+    /// Put one JSON object on stdout instead of the table.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -122,13 +132,17 @@ fn main() -> ExitCode {
     let speaker = Speaker::new(cli.log.log_format);
     let code = {
         let voice = speaker.voice();
-        log::Log::start(&cli.log, &voice);
+        let log = log::Log::start(&cli.log, &voice);
         let signals = Signals::default();
         signals.arm(&voice);
         match cli.command {
             Command::Demo(args) => run_demo(&args, &signals, &voice),
-            Command::Run(args) => run_config(&args, &signals, &voice),
+            Command::Run(args) => run_config(&args, &signals, log, &voice),
             Command::Check(args) => check_config(&args, &voice),
+            Command::Ports(args) => match ports::Ports::list() {
+                Ok(ports) => finish(&ports, &ports, args.json, true, &voice),
+                Err(e) => fail(&e, false, &voice),
+            },
             Command::Ctl(args) => {
                 // There is nothing to end in good order.
                 signals.over.store(true, Ordering::SeqCst);
@@ -183,8 +197,8 @@ fn run_demo(args: &DemoArgs, signals: &Signals, voice: &Voice) -> ExitCode {
     }
 }
 
-fn run_config(args: &RunArgs, signals: &Signals, voice: &Voice) -> ExitCode {
-    let result = run::run(&args.config, args.duration, &signals.stop, |p| voice.say(p));
+fn run_config(args: &RunArgs, signals: &Signals, log: log::Log, voice: &Voice) -> ExitCode {
+    let result = run::run(&args.config, args.duration, &signals.stop, log, |p| voice.say(p));
     signals.over.store(true, Ordering::SeqCst);
     match result {
         Ok(outcome) => {
