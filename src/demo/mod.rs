@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use graph::{GraphBuilder, GraphError, OnFull, To};
-use hw::{PageSize, Pages, Window, topology};
+use hw::{PageSize, Pages, Window};
 use ixgbe::{Ixgbe, PciId};
 use ixgbe_model::{Device, Engine, ModelThread, Parameters, spawn};
 use mem::{Layout, Memory};

@@ -27,6 +27,7 @@ fn good() -> Vec<Member> {
         made_up("bench", &[("", Kind::Normal)]),
         made_up("framework/stages", &[("framework/graph", Kind::Normal), ("pmd/null", Kind::Dev)]),
         made_up("framework/graph", &[("framework/port", Kind::Normal)]),
+        made_up("framework/hw", &[("framework/topology", Kind::Normal)]),
         made_up("pmd/nic", &[("pmd/nic-defs", Kind::Normal), ("pmd/nic-model", Kind::Dev)]),
         made_up("pmd/nic-model", &[("pmd/nic-defs", Kind::Normal)]),
         made_up("pmd/nic-defs", &[("framework/ring", Kind::Normal)]),
@@ -131,6 +132,8 @@ fn large_files_and_a_large_core_are_found() {
     none(size_faults(&[file("framework/rt/src/lib.rs", FILE_LIMIT, &tests)]));
     none(size_faults(&[file("framework/rt/src/x/tests.rs", FILE_LIMIT + 1, "")]));
     one_fault(&size_faults(&[file("framework/rt/src/lib.rs", FILE_LIMIT + 1, "")]), "split it");
+    none(size_faults(&[file("framework/ring/src/loom.rs", FILE_LIMIT + 1, "#![cfg(loom)]\n")]));
+    one_fault(&size_faults(&[file("framework/ring/src/x.rs", FILE_LIMIT + 1, "#[cfg(loom)]\n")]), "split it");
     let core = |last: usize| {
         let mut files: Vec<Source> =
             (0..5).map(|i| file(&format!("framework/mem/src/f{i}.rs"), 590, "/// Words.\n\n")).collect();

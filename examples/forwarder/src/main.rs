@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use ringwright::drivers::null::Null;
 use ringwright::graph::{GraphBuilder, OnFull, To};
-use ringwright::hw::{Pages, Window, topology};
+use ringwright::hw::{Pages, Window};
 use ringwright::mem::{Layout, Memory};
 use ringwright::port::{Driver, OpenEnv, PortConfig};
 use ringwright::rt::{Runtime, WorkerPlan};
 use ringwright::stages::{MacSwap, PortMap};
+use ringwright::topology;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let core = *topology::cores().last().ok_or("no core to run on")?;

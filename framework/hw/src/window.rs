@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Bytes, HwError, Iova, Node, PageSize, Pages, os, topology};
+use crate::{Bytes, HwError, Iova, Node, PageSize, Pages, os};
 
 /// The cache line; buffers are numbered by it.
 pub const LINE: usize = 64;
@@ -284,7 +284,7 @@ impl Arena {
         }
         match os::lock(base, len) {
             Ok(()) => Ok(true),
-            Err(_) if strict => Err(HwError::Memlock { need: len, limit: os::memlock_limit() }),
+            Err(_) if strict => Err(HwError::Memlock { need: len, limit: topology::memlock_limit() }),
             Err(_) => Ok(false),
         }
     }
@@ -294,7 +294,7 @@ impl Arena {
         let (page, node, asked) = (self.pages, self.node, self.len);
         if page == PageSize::Base4K {
             // Memory is promised freely and taken back by force: better to ask what there is.
-            return match os::available() {
+            return match topology::available() {
                 Some(free) if free < asked => Err(HwError::NoMemory { asked, free }),
                 _ => Ok(()),
             };

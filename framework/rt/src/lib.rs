@@ -15,18 +15,22 @@
 //! for [`Runtime::status`] at least every few minutes, or their counts fall behind and show as unexplained.
 #![forbid(unsafe_code)]
 
+pub mod config;
 mod conserve;
+mod role;
 mod runtime;
 mod start;
 mod status;
 mod stop;
 mod sum;
 mod view;
+mod watch;
 mod worker;
 
 use std::sync::Arc;
 
 pub use conserve::Conservation;
+pub use role::{Idle, Role};
 pub use runtime::{BuildGraph, Runtime, WorkerPlan};
 pub use status::{
     CyclesPerPacket, CyclesStatus, DeviceStatus, DropMap, LinkStatus, Lint, PoolStatus, PortStatus,
@@ -60,7 +64,15 @@ pub enum RtError {
         /// The worker.
         worker: usize,
         /// What is wrong.
-        source: hw::HwError,
+        source: topology::PinError,
+    },
+    /// A worker's thread.
+    #[error("worker {worker}: starting a thread: {source}")]
+    Thread {
+        /// The worker.
+        worker: usize,
+        /// What the system says.
+        source: std::io::Error,
     },
     /// The pool is smaller than what can hold buffers.
     #[error("{0}")]

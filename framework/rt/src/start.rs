@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use graph::{Graph, GraphError, OnFull, RxLane, TxLane};
-use hw::topology;
 use mem::{Local, Memory};
 use meter::{Published, QueueMeter, Registry, WorkerMeter};
 use port::{PortError, RxSetup, TxSetup, WorkerEnv};
@@ -31,7 +30,7 @@ pub(crate) struct Start {
 }
 
 pub(crate) enum StartError {
-    Core(hw::HwError),
+    Core(topology::PinError),
     Graph(GraphError),
     Port(u16, PortError),
 }

@@ -86,6 +86,11 @@ impl Ipv4Header {
     pub const fn set_header_words(&mut self, words: u8) {
         self.version_ihl = 0x40 | (words & 0xf);
     }
+    /// Version 4, no options.
+    #[inline]
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.version_ihl == 0x45
+    }
     /// Differentiated services code point.
     #[inline]
     pub const fn dscp(&self) -> u8 {

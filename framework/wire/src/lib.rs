@@ -7,7 +7,7 @@
 //! - [`Ethernet`], [`Vlan`], [`Arp`], [`Ipv4`], [`Ipv6`], [`Tcp`], [`Udp`], [`Icmp`]: views. Each dereferences to its header
 //!   ([`EthernetHeader`], ...), whose fields are plain and big-endian where the wire is.
 //! - [`checksum`]: the Internet checksum in full and incrementally, pseudo headers, and layer 4 of a whole frame.
-//! - [`rss`]: the Toeplitz hash.
+//! - [`rss`]: the Toeplitz hash. [`flow`]: a cheap hash that spreads flows over workers.
 //! - [`vlan`]: also puts tags into frames and takes them out.
 //!
 //! Life of a view:
@@ -40,6 +40,7 @@
 mod arp;
 pub mod checksum;
 mod ethernet;
+pub mod flow;
 mod icmp;
 mod ip;
 mod ipv4;

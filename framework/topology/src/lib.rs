@@ -1,10 +1,38 @@
-//! Cores and memory nodes, read from sysfs, and placing threads on them.
+//! What the machine has: cores, memory nodes, pages; and placing threads on it.
+//!
+//! - [`Node`] is a memory node, [`cores`], [`siblings`] and [`node_of_core`] say what lies where.
+//! - [`PageSize`] and [`Pages`] are the pages that memory can lie on, with the kernel's counts of them.
+//! - [`pin`] binds a thread to a core.
+//!
+//! Life of a placement:
+//! 1. The control side asks what there is; the answers are the kernel's (sysfs, procfs), of this moment.
+//! 2. It decides, and what it decides travels as a core's number, a [`Node`], a [`PageSize`].
+//! 3. A thread binds itself as the first thing it does.
+//!
+//! Limits: control plane only, each call reads files; nothing here owns memory or knows a device.
+#![forbid(unsafe_code)]
+
+mod pages;
 
 use core::fmt;
 use std::fs;
 
-use crate::HwError;
-use crate::os;
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+pub use pages::{Bytes, PageSize, Pages};
+
+/// A core that cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("binding a thread to core {core} (this process may use {there:?}): {source}")]
+pub struct PinError {
+    /// The core.
+    pub core: usize,
+    /// Cores that this process may use.
+    pub there: Vec<usize>,
+    /// The kernel's answer.
+    pub source: std::io::Error,
+}
 
 /// A memory node. There is no default: whoever does not know passes `None`, which stays "unknown".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,18 +53,6 @@ impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "node {}", self.0)
     }
-}
-
-pub(crate) fn on_node(node: Option<Node>) -> String {
-    node.map_or_else(String::new, |n| format!(" on {n}"))
-}
-
-pub(crate) fn list(nodes: &[Node]) -> String {
-    if nodes.is_empty() {
-        return "no known nodes".to_owned();
-    }
-    let ids: Vec<_> = nodes.iter().map(|n| n.0.to_string()).collect();
-    format!("node {}", ids.join(", "))
 }
 
 /// Parses a kernel list such as `0-3,8`.
@@ -68,9 +84,10 @@ pub fn node_of_core(core: usize) -> Option<Node> {
     })
 }
 
-/// The cores this process may use.
+/// The cores the calling thread may use; empty if the kernel does not say.
 pub fn cores() -> Vec<usize> {
-    os::affinity()
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|&i| set.is_set(i)).collect()
 }
 
 /// Hardware threads that share `core`'s execution units, `core` among them.
@@ -83,11 +100,26 @@ pub fn siblings(core: usize) -> Vec<usize> {
 ///
 /// # Errors
 /// If the process may not use that core; the error lists those it may.
-pub fn pin(core: usize) -> Result<(), HwError> {
-    os::pin(core).map_err(|source| HwError::Os {
-        what: format!("binding a thread to core {core} (this process may use {:?})", cores()),
-        source,
-    })
+pub fn pin(core: usize) -> Result<(), PinError> {
+    let mut set = CpuSet::new();
+    if core < CpuSet::MAX_CPU {
+        set.set(core);
+    }
+    // The kernel refuses an empty set (sched_setaffinity(2), EINVAL).
+    sched_setaffinity(None, &set).map_err(|e| PinError { core, there: cores(), source: e.into() })
+}
+
+/// Bytes of memory that can be had without driving others out, by the kernel's estimate.
+pub fn available() -> Option<usize> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = info.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?.trim().strip_suffix(" kB")?;
+    kib.parse::<usize>().ok()?.checked_mul(1024)
+}
+
+/// Bytes that this process may lock.
+pub fn memlock_limit() -> usize {
+    let limit = getrlimit(Resource::Memlock).current;
+    limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -111,7 +143,9 @@ mod tests {
         })
         .join()
         .unwrap();
-        let e = pin(1_000).unwrap_err().to_string();
-        assert!(e.contains("core 1000"), "{e}");
+        for core in [1_000, CpuSet::MAX_CPU] {
+            let e = pin(core).unwrap_err().to_string();
+            assert!(e.contains(&format!("core {core} (")), "{e}");
+        }
     }
 }

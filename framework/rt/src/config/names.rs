@@ -1,0 +1,79 @@
+//! Names of ports, and their numbers.
+
+use std::sync::Arc;
+
+use config::KeyError;
+
+/// The ports of a runtime by name: the place in the list is the number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortNames(Vec<Option<Arc<str>>>);
+
+impl PortNames {
+    /// These, numbered from 0.
+    pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        Self(names.into_iter().map(|n| Some(n.into())).collect())
+    }
+    /// The number of port `name`.
+    pub fn number(&self, name: &str) -> Option<u16> {
+        self.0.iter().position(|n| n.as_deref() == Some(name)).map(|i| i as u16)
+    }
+    /// The name of port `number`.
+    pub fn name(&self, number: u16) -> Option<&Arc<str>> {
+        self.0.get(usize::from(number))?.as_ref()
+    }
+    /// All names.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|n| n.as_deref())
+    }
+    /// All numbers.
+    pub fn numbers(&self) -> Vec<u16> {
+        (0..self.0.len() as u16).filter(|&n| self.name(n).is_some()).collect()
+    }
+    /// Adds `name` with `number`.
+    pub fn add(&mut self, name: &str, number: u16) {
+        let i = usize::from(number);
+        if self.0.len() <= i {
+            self.0.resize(i + 1, None);
+        }
+        self.0[i] = Some(name.into());
+    }
+    /// Takes `name` out; its number stays unused.
+    pub fn remove(&mut self, name: &str) {
+        self.0.iter_mut().filter(|n| n.as_deref() == Some(name)).for_each(|n| *n = None);
+    }
+    /// The number of port `name`, which `key` names.
+    ///
+    /// # Errors
+    /// No such port, with the one that was probably meant.
+    pub fn find(&self, key: &str, name: &str) -> Result<u16, KeyError> {
+        self.number(name).ok_or_else(|| KeyError::new(key, self.no_such(name)))
+    }
+    /// Says that there is no port `name`.
+    pub fn no_such(&self, name: &str) -> String {
+        match config::suggest(name, self.iter()) {
+            Some(near) => format!("there is no port {name:?}; did you mean {near:?}?"),
+            None if self.0.is_empty() => format!("there is no port {name:?}, nor any other"),
+            None => {
+                format!("there is no port {name:?}; there are {}", self.iter().collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_when_others_go() {
+        let mut names = PortNames::new(["p0", "p1", "p2"]);
+        names.remove("p1");
+        names.add("late", 3);
+        assert_eq!(names.numbers(), [0, 2, 3]);
+        assert_eq!((names.number("p1"), names.number("late")), (None, Some(3)));
+        assert_eq!(
+            names.find("from", "pp2").unwrap_err().problem,
+            "there is no port \"pp2\"; did you mean \"p2\"?"
+        );
+    }
+}
