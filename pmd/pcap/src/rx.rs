@@ -92,8 +92,7 @@ impl RxQueue for Rx {
                     break;
                 }
             };
-            let room = out.room();
-            let slots = slots.get_or_insert_with(|| local.take_bulk(*pool, room));
+            let slots = slots.get_or_insert_with(|| local.take_bulk(*pool, out.room()));
             match put(&frame, state.port, local, slots, *pool, out) {
                 Put::Done => {}
                 Put::NoBuffer => break,
