@@ -25,6 +25,7 @@
 
 mod count;
 mod discard;
+mod filter;
 mod forward;
 mod l2switch;
 mod macswap;
@@ -33,6 +34,7 @@ mod tee;
 
 pub use count::{Count, CountExit, Counts};
 pub use discard::{Drop, DropExit};
+pub use filter::{Filter, FilterConfig, FilterError, FilterExit};
 pub use forward::{Forward, ForwardExit};
 pub use l2switch::{L2Switch, L2SwitchConfig, L2SwitchExit, TableFull};
 pub use macswap::{MacSwap, MacSwapExit};
