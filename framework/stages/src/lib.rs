@@ -30,6 +30,8 @@ mod forward;
 mod l2switch;
 mod macswap;
 mod ports;
+mod random;
+mod sample;
 mod tee;
 
 pub use count::{Count, CountExit, Counts};
@@ -39,6 +41,7 @@ pub use forward::{Forward, ForwardExit};
 pub use l2switch::{L2Switch, L2SwitchConfig, L2SwitchExit, TableFull};
 pub use macswap::{MacSwap, MacSwapExit};
 pub use ports::PortMap;
+pub use sample::{Choice, Sample, SampleConfig, SampleExit};
 pub use tee::{Tee, TeeExit};
 
 /// What a stage cannot be told. Setup only.
@@ -84,6 +87,9 @@ pub enum StageError {
         "stations forgotten after {0:?}: use at least a microsecond; 300 s is usual, 10 s the least that IEEE 802.1Q names"
     )]
     Ageing(core::time::Duration),
+    /// One packet in none, or copies of no bytes.
+    #[error("a sample of one packet in none, or of no bytes: both are at least 1")]
+    Sample,
 }
 
 /// An exit enum: its variants in the order of their numbers, each with name and end.
