@@ -29,20 +29,24 @@ mod filter;
 mod forward;
 mod l2switch;
 mod macswap;
+mod names;
 mod ports;
 mod random;
 mod sample;
 mod tee;
+mod vlan;
 
 pub use count::{Count, CountExit, Counts};
 pub use discard::{Drop, DropExit};
 pub use filter::{Filter, FilterConfig, FilterError, FilterExit};
 pub use forward::{Forward, ForwardExit};
-pub use l2switch::{L2Switch, L2SwitchConfig, L2SwitchExit, TableFull};
+pub use l2switch::{L2Switch, L2SwitchConfig, L2SwitchExit, Peer, TableFull};
 pub use macswap::{MacSwap, MacSwapExit};
+pub use names::PortNames;
 pub use ports::PortMap;
 pub use sample::{Choice, Sample, SampleConfig, SampleExit};
 pub use tee::{Tee, TeeExit};
+pub use vlan::{Side, Vlan, VlanConfig, VlanExit, VlanPorts};
 
 /// What a stage cannot be told. Setup only.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +91,15 @@ pub enum StageError {
         "stations forgotten after {0:?}: use at least a microsecond; 300 s is usual, 10 s the least that IEEE 802.1Q names"
     )]
     Ageing(core::time::Duration),
+    /// A VLAN that is none.
+    #[error("VLAN {0}: use 1 to 4094")]
+    Vlan(u16),
+    /// A native VLAN of a port that is no trunk.
+    #[error("port {0} has a native VLAN and is no trunk: make it one, or leave the native VLAN out")]
+    NotATrunk(u16),
+    /// A bridge that was made without VLANs is told of some.
+    #[error("the bridge was made without VLANs: make it with them (vlans = true)")]
+    NoVlans,
     /// One packet in none, or copies of no bytes.
     #[error("a sample of one packet in none, or of no bytes: both are at least 1")]
     Sample,
