@@ -56,7 +56,8 @@ struct Other {
 ///
 /// Each worker has a table of its own. They tell each other, through bounded queues, of stations that are new or moved, and of those that are heard
 /// still, a few times within the ageing time; of two moves of a station the newer counts, by the cycle counter, which is taken to be the same on
-/// all cores to within the time between two such moves. A worker whose queue was full is told all again, bit by bit.
+/// all cores to within the time between two such moves. A worker whose queue was full is told all again, bit by bit; a station that moved and came
+/// back meanwhile may be looked for in the wrong place until its next frame.
 #[derive(Debug)]
 pub struct Peer {
     inbox: Arc<Inbox>,
