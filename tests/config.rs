@@ -182,7 +182,7 @@ fn wrong_keys_and_values_are_shown_where_they_stand() {
             (8, 1),
             "hand packets to workers of role \"process\"",
         ),
-        ("rx = [\"p0\", \"p1\"]", "rx = [\"p0\", \"p1\"]\nidle = \"interrupt\"", (10, 1), "use \"sleep\""),
+        ("rx = [\"p0\", \"p1\"]", "rx = [\"p0\", \"p1\"]\nidle = \"interrupt\"", (10, 8), "use \"sleep\""),
         (
             "rx = [\"p0\", \"p1\"]",
             "rx = [\"p0\", \"p1\"]\nidle_bound = \"5us\"",

@@ -54,7 +54,7 @@ pub trait Recipe: Send + Sync {
 }
 
 /// What a stage is built with, on its worker's own thread.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct BuildEnv<'a> {
     /// The worker's way to packet memory.
     pub local: &'a Local,
@@ -80,6 +80,8 @@ enum Goal {
 struct Node {
     /// The stage's place in the configuration.
     stage: usize,
+    /// The worker's place among those that run the stage.
+    place: usize,
     joins: Vec<(&'static str, Goal)>,
 }
 
@@ -132,9 +134,16 @@ impl Config {
     pub fn wire(&self, recipes: &[Arc<dyn Recipe>]) -> Result<Vec<Option<Wiring>>, ConfigError> {
         let w = Wirer { config: self, names: self.names(), recipes };
         let (mut all, mut problems) = (Vec::new(), Vec::new());
+        let mut places = vec![0; self.stages.len()];
         for i in 0..self.workers.len() {
             match w.worker(i) {
-                Ok(wiring) => all.push(wiring),
+                Ok(mut wiring) => {
+                    for node in wiring.iter_mut().flat_map(|w| &mut w.nodes) {
+                        node.place = places[node.stage];
+                        places[node.stage] += 1;
+                    }
+                    all.push(wiring);
+                }
                 Err(p) => problems.extend(p),
             }
         }
@@ -194,7 +203,7 @@ impl Wirer<'_> {
         for (i, &stage) in stages.iter().enumerate() {
             let first = self.recipes[stage].exits().first().filter(|e| !matches!(e.leads, Leads::Drop(_)));
             let goal = if i + 1 < stages.len() { Goal::Node(i + 1) } else { Goal::Marked };
-            nodes.push(Node { stage, joins: first.map(|e| (e.name, goal)).into_iter().collect() });
+            nodes.push(Node { stage, place: 0, joins: first.map(|e| (e.name, goal)).into_iter().collect() });
         }
         let wiring = Wiring { nodes, by_port: Vec::new(), rest: Some(Goal::Node(0)) };
         self.complete(wiring)
@@ -264,8 +273,11 @@ impl Wirer<'_> {
             Goal::Node(s) => Goal::Node(order.iter().position(|&o| o == s).unwrap_or(usize::MAX)),
             other => other,
         };
-        let node =
-            |&stage: &usize| Node { stage, joins: joins[stage].iter().map(|j| (j.0, place(j.1))).collect() };
+        let node = |&stage: &usize| Node {
+            stage,
+            place: 0,
+            joins: joins[stage].iter().map(|j| (j.0, place(j.1))).collect(),
+        };
         let nodes = order.iter().map(node).collect();
         let by_port = by_port.iter().map(|&(p, g)| (p, place(g))).collect();
         self.complete(Wiring { nodes, by_port, rest: rest.map(place) })
@@ -377,7 +389,7 @@ impl Wiring {
         self.nodes.iter().map(|n| n.stage)
     }
 
-    /// Builds the graph. `stages` names each stage of the configuration and makes it.
+    /// Builds the graph. `stages` names each stage of the configuration and makes it; places in `env` do not matter.
     ///
     /// # Errors
     /// A stage that cannot be built.
@@ -394,7 +406,8 @@ impl Wiring {
         for node in &self.nodes {
             let (name, recipe) = &stages[node.stage];
             let failed = |problem| GraphError::Stage { stage: Arc::clone(name), problem };
-            ids.push(b.add(name, recipe.build(env).map_err(failed)?));
+            let env = BuildEnv { place: node.place, ..*env };
+            ids.push(b.add(name, recipe.build(&env).map_err(failed)?));
         }
         let to = |goal: Goal| match goal {
             Goal::Node(i) => To::Node(ids[i]),
