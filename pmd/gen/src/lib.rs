@@ -66,6 +66,7 @@ use port::{Driver, OpenEnv, OpenPort, PortError};
 
 pub use control::{GenPort, Handle};
 pub use counts::{Counts, Throughput};
+pub use ipnet::IpNet;
 pub use latency::Latency;
 pub use profile::{Addresses, MOST_FLOWS, Pace, Profile, prefix};
 pub use sizes::Sizes;
