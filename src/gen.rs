@@ -202,7 +202,8 @@ pub fn run(
     runtime.add_port(generator::NAME, Box::new(made), cfg);
     for (name, port) in [("tx", Some(tx)), ("rx", rx)] {
         let Some(port) = port else { continue };
-        let cfg = PortConfig { max_frame: longest.max(port.info().max_frame.min(1518)), ..PortConfig::new(0) };
+        let cfg =
+            PortConfig { max_frame: longest.max(port.info().max_frame.min(1518)), ..PortConfig::new(0) };
         runtime.add_port(name, port, cfg);
     }
     runtime.start(vec![plan(core, back)])?;
@@ -333,8 +334,7 @@ impl Run<'_> {
         let since = Instant::now();
         loop {
             let status = self.runtime.status();
-            let down: Vec<_> =
-                status.ports.iter().filter(|p| !p.link.up).map(|p| p.name.as_str()).collect();
+            let down: Vec<_> = status.ports.iter().filter(|p| !p.link.up).map(|p| p.name.as_str()).collect();
             if down.is_empty() || stop.load(Ordering::Relaxed) {
                 return;
             }

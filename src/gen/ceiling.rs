@@ -36,6 +36,10 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
+    /// Measured in some way.
+    pub const fn of(packets_per_second: f64, how: &'static str, core: Option<usize>, frames: String) -> Self {
+        Self { packets_per_second, how, core, frames }
+    }
     /// As it is said before a run.
     pub fn line(&self) -> String {
         let core = self.core.map_or_else(|| "any core".to_owned(), |c| format!("core {c}"));
@@ -81,7 +85,7 @@ pub fn measure(
     handle.hold();
     tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::new(), || runtime.stop());
     let how = if checked { "gen to gen" } else { "gen alone" };
-    Ok(Ceiling { packets_per_second: best, how, core, frames })
+    Ok(Ceiling::of(best, how, core, frames))
 }
 
 /// Packets a second over one window.

@@ -227,9 +227,13 @@ impl Figures {
             return write!(f, "checker: {} frames sent; what became of them is unknown", Apart(self.sent));
         };
         let [duplicated, reordered, corrupted, foreign, too_late] =
-            [self.duplicated, self.reordered, self.corrupted, self.foreign, self.too_late].map(|n| n.unwrap_or(0));
+            [self.duplicated, self.reordered, self.corrupted, self.foreign, self.too_late]
+                .map(|n| n.unwrap_or(0));
         if self.sent > 0 && received == 0 {
-            write!(f, "checker: nothing came back: is there a loop or a reflector at the other end?\n         ")?;
+            write!(
+                f,
+                "checker: nothing came back: is there a loop or a reflector at the other end?\n         "
+            )?;
         } else {
             write!(f, "checker: ")?;
         }
@@ -251,7 +255,11 @@ impl Figures {
             write!(f, "\nreordering: extent {mean:.1} on average, {max} at most")?;
         }
         if too_late > 0 {
-            write!(f, "\n{} came too late to tell whether for the first time; they count as lost", Apart(too_late))?;
+            write!(
+                f,
+                "\n{} came too late to tell whether for the first time; they count as lost",
+                Apart(too_late)
+            )?;
         }
         if foreign > 0 {
             write!(f, "\n{} frames of others came in", Apart(foreign))?;

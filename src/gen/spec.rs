@@ -40,7 +40,8 @@ impl FromStr for PortSpec {
         }
         let mut keys = Table::new();
         for pair in rest.map(pairs).into_iter().flatten() {
-            let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair:?} has no value: {form}"))?;
+            let (key, value) =
+                pair.split_once('=').ok_or_else(|| format!("{pair:?} has no value: {form}"))?;
             let key = key.trim();
             if key.is_empty() {
                 return Err(format!("{pair:?} has no key: {form}"));
@@ -70,9 +71,8 @@ fn pairs(s: &str) -> Vec<&str> {
 
 /// As in a configuration where that is a whole number, a boolean, a list, or in quotes; everything else is a string as it stands.
 fn read(value: &str) -> Value {
-    let as_toml = format!("v = {value}").parse::<Table>().ok().and_then(|mut t| t.remove("v"));
-    match as_toml {
-        Some(v @ (Value::Integer(_) | Value::Boolean(_) | Value::Array(_) | Value::String(_))) => v,
+    match value.parse() {
+        Ok(v @ (Value::Integer(_) | Value::Boolean(_) | Value::Array(_) | Value::String(_))) => v,
         _ => Value::String(value.to_owned()),
     }
 }
@@ -90,13 +90,16 @@ mod tests {
         let table = |s: &str| s.parse::<Table>().unwrap();
         assert_eq!(spec("null"), PortSpec { driver: "null".into(), keys: Table::new() });
         assert_eq!(spec("packet:interface=eth1").keys, table("interface = \"eth1\""));
-        let s = spec("ixgbe:device=0000:01:00.0,queues=4,wait=true,rate=1.5,name=\"a,b\",list=[1,2],at=2001-01-01");
+        let s = spec(
+            "ixgbe:device=0000:01:00.0,queues=4,wait=true,rate=1.5,name=\"a,b\",list=[1,2],at=2001-01-01",
+        );
         let want = "device = \"0000:01:00.0\"\nqueues = 4\nwait = true\nrate = \"1.5\"\nname = \"a,b\"\n\
                     list = [1, 2]\nat = \"2001-01-01\"";
         assert_eq!((s.driver.as_str(), s.keys), ("ixgbe", table(want)));
         assert_eq!(spec("pcap: write = a=b.pcap ").keys, table("write = \"a=b.pcap\""));
         assert_eq!(spec("pcap:write=").keys, table("write = \"\""), "the driver says what it makes of it");
         assert_eq!(spec("x:k=1\nj = 2").keys, table("k = \"1\\nj = 2\""), "one value, not two keys");
+        assert_eq!(spec("x:k=1 # one").keys, table("k = \"1 # one\""));
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl<I: Ip> Frames<I> {
         head.udp.src_port = f.port.into();
         head.udp.checksum = udp_checksum(sum);
         head.tag = tag;
-        if rest.len() == piece.bytes.len() {
+        if !rest.is_empty() && rest.len() == piece.bytes.len() {
             rest.copy_from_slice(piece.bytes);
         }
     }
@@ -169,16 +169,25 @@ impl<I: Ip> Frames<I> {
     fn is_intact(&self, head: &Head<I>, rest: &[u8], mark: Mark, flags: Flags) -> bool {
         let piece = self.piece(mark);
         let udp_len = UdpHeader::LEN + Tag::LEN + piece.bytes.len();
-        let udp = &head.udp;
         head.ip.payload_len() == udp_len
-            && usize::from(udp.length.get()) == udp_len
-            && rest.get(..piece.bytes.len()) == Some(piece.bytes)
+            && usize::from(head.udp.length.get()) == udp_len
+            && (piece.bytes.is_empty() || rest.get(..piece.bytes.len()) == Some(piece.bytes))
             && (head.ip.checksum_ok() || flags.has(Flags::TX_L3))
-            && (flags.has(Flags::TX_L4) || {
-                let words = [udp.src_port, udp.dst_port, udp.checksum].map(|w| u64::from(w.get()));
-                let sum = u64::from(head.ip.address_sum()) + pseudo(udp_len) + words.iter().sum::<u64>();
-                udp.checksum.get() != 0 && fold(sum + head.tag.sum() + u64::from(piece.sum)) == 0xffff
-            })
+            && (flags.has(Flags::TX_L4) || Self::udp_checksum_ok(head, udp_len, piece.sum))
+    }
+
+    /// Whether the UDP checksum is right, over a payload whose rest sums up to `rest`.
+    #[inline]
+    fn udp_checksum_ok(head: &Head<I>, udp_len: usize, rest: u32) -> bool {
+        let udp = &head.udp;
+        let sum = u64::from(udp.src_port.get())
+            + u64::from(udp.dst_port.get())
+            + u64::from(udp.checksum.get())
+            + u64::from(head.ip.address_sum())
+            + pseudo(udp_len)
+            + head.tag.sum()
+            + u64::from(rest);
+        udp.checksum.get() != 0 && fold(sum) == 0xffff
     }
 
     /// A frame that does not begin as those that were made: it may have come by a tunnel's end, or be broken.
