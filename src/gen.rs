@@ -199,12 +199,13 @@ pub fn run(
     let mut runtime = Runtime::new(memory);
     let longest = longest(&args.size);
     let cfg = port_config(&made);
-    runtime.add_port(generator::NAME, Box::new(made), cfg);
+    runtime.add_port(generator::NAME, Box::new(made), cfg, OnFull::Drop);
     for (name, port) in [("tx", Some(tx)), ("rx", rx)] {
         let Some(port) = port else { continue };
         let cfg =
             PortConfig { max_frame: longest.max(port.info().max_frame.min(1518)), ..PortConfig::new(0) };
-        runtime.add_port(name, port, cfg);
+        // What the port has no room for holds the generator up: it is sent late, not lost.
+        runtime.add_port(name, port, cfg, OnFull::Wait);
     }
     runtime.start(vec![plan(core, back)])?;
     let progress = Progress::new(back.is_some());
@@ -268,10 +269,9 @@ fn plan(core: Option<usize>, back: Option<u16>) -> WorkerPlan {
         core,
         rx: routes.iter().map(|(from, _)| (*from, 0)).collect(),
         tx: routes.iter().map(|(_, to)| (*to, 0)).collect(),
-        // What the port has no room for holds the generator up: it is sent late, not lost.
-        on_full: OnFull::Wait,
         stages: 1,
-        graph: forwarder(routes),
+        graph: Some(forwarder(routes)),
+        ..WorkerPlan::default()
     }
 }
 

@@ -30,10 +30,16 @@ pub mod drivers {
     pub use ixgbe;
     pub use ixgbe_model;
     pub use null;
+    pub use packet;
     pub use pcap;
 
     /// Every driver that a configuration can name.
     pub fn all() -> Vec<Box<dyn port::Driver>> {
-        vec![Box::new(generator::Gen), Box::new(null::Null::new()), Box::new(pcap::Pcap::new())]
+        vec![
+            Box::new(packet::Packet),
+            Box::new(null::Null::new()),
+            Box::new(pcap::Pcap::new()),
+            Box::new(generator::Gen),
+        ]
     }
 }

@@ -3,6 +3,7 @@
 
 mod demo;
 mod r#gen;
+mod ports;
 mod run;
 mod speaker;
 mod units;
@@ -45,6 +46,15 @@ enum Command {
     Gen(r#gen::GenArgs),
     /// Reads a configuration, says what is wrong with it, and how many buffers it takes. Opens nothing.
     Check(CheckArgs),
+    /// Lists what ports can be made of on this machine.
+    Ports(PortsArgs),
+}
+
+#[derive(Args)]
+struct PortsArgs {
+    /// Put one JSON object on stdout instead of the table.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -146,6 +156,10 @@ fn main() -> ExitCode {
             Command::Run(args) => run_config(&args, &signals, &voice),
             Command::Gen(args) => run_gen(&args, &signals, &voice),
             Command::Check(args) => check_config(&args, &voice),
+            Command::Ports(args) => match ports::Ports::list() {
+                Ok(ports) => finish(&ports, &ports, args.json, true, &voice),
+                Err(e) => fail(&e, false, &voice),
+            },
         }
     };
     speaker.finish();

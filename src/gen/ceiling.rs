@@ -64,18 +64,15 @@ pub fn measure(
     let handle = port.handle();
     let mut runtime = Runtime::new(Arc::clone(memory));
     let cfg: PortConfig = port_config(&port);
-    runtime.add_port(name, Box::new(port), cfg);
+    runtime.add_port(name, Box::new(port), cfg, OnFull::Drop);
+    let drop = |local: &mem::Local| GraphBuilder::new(local).build(To::Drop(DropReason::Filtered));
     let plan = WorkerPlan {
         core,
         rx: vec![(0, 0)],
         tx: if checked { vec![(0, 0)] } else { Vec::new() },
-        on_full: OnFull::Drop,
         stages: 1,
-        graph: if checked {
-            forwarder(vec![(0, 0)])
-        } else {
-            Box::new(|local| GraphBuilder::new(local).build(To::Drop(DropReason::Filtered)))
-        },
+        graph: Some(if checked { forwarder(vec![(0, 0)]) } else { Box::new(drop) }),
+        ..WorkerPlan::default()
     };
     // What there is to warn about is said once, by the run itself.
     let silent = tracing::subscriber::NoSubscriber::new();
