@@ -200,14 +200,16 @@ pub fn run(
     let longest = longest(&args.size);
     let cfg = port_config(&made);
     runtime.add_port(generator::NAME, Box::new(made), cfg, OnFull::Drop);
+    let mut ports = 1;
     for (name, port) in [("tx", Some(tx)), ("rx", rx)] {
         let Some(port) = port else { continue };
+        ports += 1;
         let cfg =
             PortConfig { max_frame: longest.max(port.info().max_frame.min(1518)), ..PortConfig::new(0) };
         // What the port has no room for holds the generator up: it is sent late, not lost.
         runtime.add_port(name, port, cfg, OnFull::Wait);
     }
-    runtime.start(vec![plan(core, back)])?;
+    runtime.start(vec![plan(core, ports, back)])?;
     let progress = Progress::new(back.is_some());
     Run { args, runtime, handle, back }.until_over(stop, progress, basis, &mut say)
 }
@@ -261,13 +263,14 @@ fn open(
     driver.open(&keys, &env).map_err(GenError::port(option))
 }
 
-/// A worker that sends what port 0 makes by port 1, and what comes back by port `back` to port 0.
-fn plan(core: Option<usize>, back: Option<u16>) -> WorkerPlan {
+/// A worker that sends what port 0 makes by port 1, and what comes back by port `back` to port 0. All `ports` are listened to: what
+/// comes in by one from which nothing is expected is dropped and counted, not left in its ring.
+fn plan(core: Option<usize>, ports: u16, back: Option<u16>) -> WorkerPlan {
     let mut routes = vec![(0, 1)];
     routes.extend(back.map(|b| (b, 0)));
     WorkerPlan {
         core,
-        rx: routes.iter().map(|(from, _)| (*from, 0)).collect(),
+        rx: (0..ports).map(|port| (port, 0)).collect(),
         tx: routes.iter().map(|(_, to)| (*to, 0)).collect(),
         stages: 1,
         graph: Some(forwarder(routes)),
@@ -323,6 +326,10 @@ impl Run<'_> {
             thread::sleep(left.min(WATCH));
         }
         self.handle.hold();
+        // Between two breaths, so that none that began before makes one more frame while those under way are waited for.
+        if let Err(e) = self.runtime.with_graph(None, |_| ()) {
+            tracing::warn!("{e}");
+        }
         self.settle();
         let status = self.runtime.stop();
         let report = Report::new(basis, &self.handle.counts(), status);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::rig::{Ended, Process, cores, ringwright, run, turn};
+use crate::rig::{BINARY, Ended, Process, cores, has, is_root, program, ringwright, run, skip, turn};
 
 /// Two ports of a pair: what leaves by one comes back by the other.
 const PAIR: &str = "gen --tx null:peer=rx --rx null:peer=tx";
@@ -25,7 +25,7 @@ fn ports_that_cannot_be() {
     refused("", &["--tx <PORT>"]);
     refused("--tx", &["--tx <PORT>"]);
     refused("--tx nulll", &["--tx", "there is no driver \"nulll\"", "did you mean null?"]);
-    refused("--tx zz", &["there are gen, null"]);
+    refused("--tx zz", &["there are ", "gen", "null", "pcap"]);
     refused("--tx null --rx Null", &["\"Null\" is no name of a driver", "DRIVER:KEY=VALUE"]);
     refused("--tx null:peer", &["\"peer\" has no value"]);
     refused("--tx null:pear=rx", &["--tx: null: pear: is not known; did you mean peer?"]);
@@ -235,4 +235,56 @@ fn either_signal_ends_a_run_with_a_result() {
         assert!(all["elapsed_s"].as_f64().is_some_and(|s| s < 60.0));
         assert_eq!((&g["lost"], &g["sent"]), (&0.into(), &g["received"]));
     }
+}
+
+/// Runs `gen` in a network namespace of its own, which goes with it, between the ends of a virtual cable.
+fn on_a_cable(args: &str) -> Option<Ended> {
+    if !is_root() || !has("ip") || !has("unshare") {
+        skip("network namespaces need root, unshare and ip");
+        return None;
+    }
+    let script = "ip link add name a type veth peer name b && ip link set a up && ip link set b up || exit 99; \
+                  exec \"$0\" gen --json --tx packet:interface=a \"$@\"";
+    let mut words = vec!["unshare", "-n", "sh", "-c", script, BINARY];
+    words.extend(args.split_whitespace());
+    let ended = Process::start(&mut program(&words)).end();
+    if ended.code() == Some(99) || ended.stderr.starts_with("unshare:") {
+        skip(&format!("no virtual cable: {}", ended.stderr.trim()));
+        return None;
+    }
+    Some(ended)
+}
+
+#[test]
+fn frames_cross_a_cable_between_two_interfaces() {
+    let _turn = turn();
+    for (args, count) in [
+        ("--count 3000 --rate 20K", 3000),
+        ("--count 2000 --rate 20K --size imix --flows 100", 2000),
+        ("--count 1000 --rate 20K --size 84:1,1514:1 --dst 2001:2::/64", 1000),
+    ] {
+        let Some(ended) = on_a_cable(&format!("--rx packet:interface=b {args}")) else { return };
+        let (g, _) = figures(ended);
+        let n = |key: &str| g[key].as_u64().unwrap_or_else(|| panic!("{key}: {g}"));
+        // The kernel may lose frames where it has a lot else to do; everything else would be a fault.
+        assert_eq!((n("sent"), n("received") + n("lost")), (count, count), "{g}");
+        assert!(n("received") > 0 && g["latency_ns"]["min"].as_u64() > Some(0), "{g}");
+        assert_eq!((n("corrupted"), n("duplicated"), n("reordered"), n("too_late")), (0, 0, 0, 0), "{g}");
+        assert_eq!((&g["tx"], &g["rx"]), (&"packet".into(), &"packet".into()));
+    }
+}
+
+#[test]
+fn a_cable_without_a_reflector_loses_all() {
+    let _turn = turn();
+    let Some(ended) = on_a_cable("--count 100 --rate 10K") else { return };
+    let (g, _) = figures(ended);
+    assert_eq!((&g["sent"], &g["received"], &g["lost"]), (&100.into(), &0.into(), &100.into()), "{g}");
+}
+
+#[test]
+fn frames_longer_than_the_interface_takes_are_refused() {
+    let Some(ended) = on_a_cable("--count 100 --size 2000") else { return };
+    let ended = ended.expect(2);
+    assert!(ended.stderr.contains("1996 bytes asked, packet takes 60 to"), "{}", ended.stderr);
 }
