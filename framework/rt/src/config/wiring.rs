@@ -273,8 +273,11 @@ impl Wirer<'_> {
             Goal::Node(s) => Goal::Node(order.iter().position(|&o| o == s).unwrap_or(usize::MAX)),
             other => other,
         };
-        let node =
-            |&stage: &usize| Node { stage, place: 0, joins: joins[stage].iter().map(|j| (j.0, place(j.1))).collect() };
+        let node = |&stage: &usize| Node {
+            stage,
+            place: 0,
+            joins: joins[stage].iter().map(|j| (j.0, place(j.1))).collect(),
+        };
         let nodes = order.iter().map(node).collect();
         let by_port = by_port.iter().map(|&(p, g)| (p, place(g))).collect();
         self.complete(Wiring { nodes, by_port, rest: rest.map(place) })

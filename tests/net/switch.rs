@@ -1,0 +1,278 @@
+//! What joins the stations: the command under test, or a Linux bridge.
+
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::process::{BINARY, Ended, PATIENCE, Process};
+use crate::rig::{Net, is_reference, packets};
+
+/// How a run shares its work out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// One worker does everything.
+    RunToCompletion,
+    /// One receives, two process, one sends.
+    Pipeline,
+}
+
+/// A test of a scenario in each run mode. The scenario is a function of the same name.
+macro_rules! each_mode {
+    ($($scenario:ident)*) => { $(
+        mod $scenario {
+            use crate::switch::Mode;
+            #[test]
+            fn run_to_completion() {
+                super::$scenario(Mode::RunToCompletion);
+            }
+            #[test]
+            fn pipeline() {
+                super::$scenario(Mode::Pipeline);
+            }
+        }
+    )* };
+}
+pub(crate) use each_mode;
+
+/// A configuration, from parts that a test may change.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub mode: Mode,
+    /// `[memory]`, line by line.
+    pub memory: String,
+    /// Name, driver and the driver's keys of each port.
+    pub ports: Vec<(String, String)>,
+    /// Names of the ports that are received from; all unless it is set.
+    pub receive: Option<Vec<String>>,
+    /// Stages and edges.
+    pub stages: String,
+    /// Keys of each worker.
+    pub idle: &'static str,
+}
+
+impl Setup {
+    /// A learning switch between the stations of `net`.
+    pub fn switch(net: &Net, mode: Mode) -> Self {
+        let port = |i: usize| {
+            let keys = format!("driver = \"packet\"\ninterface = \"p{i}\"\nmax_frame = {}", net.mtu + 18);
+            (format!("p{i}"), keys)
+        };
+        Self {
+            mode,
+            memory: String::new(),
+            ports: (0..net.stations.len()).map(port).collect(),
+            receive: None,
+            stages: "[[stage]]\nname = \"sw\"\nkind = \"l2switch\"\n".to_owned(),
+            // There are more workers than cores, and stations beside them.
+            idle: "idle = \"sleep\"\nidle_bound = \"50us\"\n",
+        }
+    }
+
+    /// As the file says it; `NAME` in the socket's path is the file's stem.
+    pub fn text(&self, net: &Net) -> String {
+        let mut text = format!(
+            "version = 1\n[memory]\n{}\n[telemetry]\nlisten = \"127.0.0.1:9464\"\ncontrol = \"{}\"\n",
+            self.memory,
+            net.dir.join("NAME.sock").display()
+        );
+        for (name, keys) in &self.ports {
+            text += &format!("[[port]]\nname = \"{name}\"\n{keys}\n");
+        }
+        let all = || self.ports.iter().map(|p| p.0.clone()).collect();
+        let rx = format!("rx = {:?}\n", self.receive.clone().unwrap_or_else(all));
+        let idle = self.idle;
+        let worker = |role: &str, more: &str| format!("[[worker]]\nrole = \"{role}\"\n{more}{idle}");
+        text += &match self.mode {
+            Mode::RunToCompletion => worker("run-to-completion", &rx),
+            Mode::Pipeline => {
+                [worker("rx", &rx), worker("process", ""), worker("process", ""), worker("tx", "")].concat()
+            }
+        };
+        text + &self.stages
+    }
+}
+
+/// What runs in the middle.
+pub enum Switch<'n> {
+    Bridge(&'n Net),
+    Ringwright(Running<'n>),
+}
+
+impl<'n> Switch<'n> {
+    /// Joins the stations of `net` by a learning switch, and waits until it is ready.
+    #[track_caller]
+    pub fn start(net: &'n Net, mode: Mode) -> Self {
+        if is_reference() {
+            Self::bridge(net)
+        } else {
+            Self::Ringwright(Running::start(net, &Setup::switch(net, mode)))
+        }
+    }
+
+    fn bridge(net: &'n Net) -> Self {
+        // Without spanning tree and group membership: the switch under test has neither.
+        let mut lines =
+            "link add name bridge0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n".to_owned();
+        for station in &net.stations {
+            lines += &format!("link set p{} master bridge0\n", station.index);
+        }
+        net.middle.ip(&format!("{lines}link set dev bridge0 mtu {} up\n", net.mtu));
+        Self::Bridge(net)
+    }
+
+    /// Ends it, with its accounts; `None` for the bridge, which has none.
+    #[track_caller]
+    pub fn stop(self) -> Option<Value> {
+        match self {
+            Self::Bridge(net) => {
+                net.middle.ip("link del dev bridge0\n");
+                None
+            }
+            Self::Ringwright(running) => Some(running.stop()),
+        }
+    }
+}
+
+/// A run of the command in the middle.
+pub struct Running<'n> {
+    net: &'n Net,
+    process: Process,
+    pub control: PathBuf,
+    /// What the kernel had counted when the run was ready, by interface: what it received before need not have been seen.
+    before: Vec<u64>,
+}
+
+/// Which build of the command is tested.
+pub fn binary() -> String {
+    std::env::var("RINGWRIGHT_NET_BINARY").unwrap_or_else(|_| BINARY.to_owned())
+}
+
+/// The control socket answers once every port is started and every worker runs.
+#[track_caller]
+fn until_ready(mut process: Process, control: &Path) -> Process {
+    let deadline = Instant::now() + PATIENCE;
+    while UnixStream::connect(control).is_err() {
+        let runs = process.is_running();
+        if !runs || Instant::now() > deadline {
+            if runs {
+                process.signal("KILL");
+            }
+            let Ended { status, stderr, .. } = process.end();
+            panic!("not ready, {status}: {stderr}");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    process
+}
+
+/// Writes a configuration to `NAME.toml` and returns its path.
+pub fn write(net: &Net, name: &str, text: &str) -> String {
+    let file = net.dir.join(name).with_extension("toml");
+    fs::write(&file, text).expect("a directory of ours");
+    file.to_str().expect("a plain path").to_owned()
+}
+
+impl<'n> Running<'n> {
+    /// Runs `setup` and waits until packets are taken.
+    #[track_caller]
+    pub fn start(net: &'n Net, setup: &Setup) -> Self {
+        Self::named(net, "sw", setup)
+    }
+
+    /// Runs `setup` under a name of its own.
+    #[track_caller]
+    pub fn named(net: &'n Net, name: &str, setup: &Setup) -> Self {
+        let file = write(net, name, &setup.text(net));
+        let control = net.dir.join(name).with_extension("sock");
+        let process = net.middle.start(&[&binary(), "run", "--json", "--log", "info", &file]);
+        let process = until_ready(process, &control);
+        let mut running = Self { net, process, control, before: Vec::new() };
+        running.before = running.received_by_kernel();
+        running
+    }
+
+    /// What each interface of the middle that is there has received.
+    fn received_by_kernel(&self) -> Vec<u64> {
+        let shown = self.net.middle.ask(&["-s", "link", "show", "type", "veth"]);
+        let all = shown.as_array().expect("interfaces");
+        all.iter().map(|i| i["stats64"]["rx"]["packets"].as_u64().expect("a count")).collect()
+    }
+
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Ends it as an operator would, with its accounts.
+    #[track_caller]
+    pub fn stop(self) -> Value {
+        self.process.signal("TERM");
+        self.ended()
+    }
+
+    /// Waits for its end, which must be a good one.
+    #[track_caller]
+    pub fn ended(self) -> Value {
+        let Self { net, process, before, .. } = self;
+        let status = accounted_for(process.end());
+        agrees_with_kernel(net, &status, &before);
+        status
+    }
+
+    /// Waits for its end, whatever it is.
+    #[track_caller]
+    pub fn end(self) -> Ended {
+        self.process.end()
+    }
+}
+
+/// Asserts that a run ended well and that nothing it received is unaccounted for.
+#[track_caller]
+pub fn accounted_for(ended: Ended) -> Value {
+    let ended = ended.expect(0);
+    let status = ended.json();
+    assert_balanced(&status);
+    status
+}
+
+/// Asserts the sum of rule 7, in a status whose counts no longer change.
+#[track_caller]
+pub fn assert_balanced(status: &Value) {
+    let sums = &status["conservation"];
+    let n = |key: &str| sums[key].as_u64().unwrap_or_else(|| panic!("{key} is no count: {sums}"));
+    assert_eq!(n("unexplained"), 0, "{sums}\n{status:#}");
+    assert_eq!(
+        n("received") + n("created"),
+        n("sent") + n("consumed") + n("held") + n("dropped"),
+        "the sums do not balance: {sums}\n{status:#}"
+    );
+    let ports = status["ports"].as_array().expect("ports");
+    let sum = |side: &str| ports.iter().map(|p| p[side]["packets"].as_u64().expect("a count")).sum::<u64>();
+    assert_eq!(sum("rx"), n("received"), "ports against their sum: {status:#}");
+    assert_eq!(sum("tx"), n("sent"), "ports against their sum: {status:#}");
+}
+
+/// What the kernel counted at the same interfaces: nobody else sends there, and what came in while the run was on was
+/// received, or was missed and said to be.
+#[track_caller]
+fn agrees_with_kernel(net: &Net, status: &Value, before: &[u64]) {
+    for (i, before) in before.iter().enumerate() {
+        let name = format!("p{i}");
+        let Some(port) = status["ports"].as_array().and_then(|all| all.iter().find(|p| p["name"] == name))
+        else {
+            continue;
+        };
+        let n = |v: &Value| v.as_u64().unwrap_or(0);
+        let sent = packets(&net.middle, &name, "tx");
+        assert_eq!(n(&port["tx"]["packets"]), sent, "the kernel sent {sent} at {name}: {port:#}");
+        let came = packets(&net.middle, &name, "rx");
+        let seen = n(&port["rx"]["packets"]) + n(&port["device"]["rx_missed"]);
+        assert!(
+            (came - before..=came).contains(&seen),
+            "{before} then {came} at {name}, {seen} seen: {port:#}"
+        );
+    }
+}
