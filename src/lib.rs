@@ -29,9 +29,10 @@ pub mod drivers {
     pub use ixgbe;
     pub use ixgbe_model;
     pub use null;
+    pub use pcap;
 
     /// Every driver that a configuration can name.
     pub fn all() -> Vec<Box<dyn port::Driver>> {
-        vec![Box::new(null::Null::new())]
+        vec![Box::new(null::Null::new()), Box::new(pcap::Pcap::new())]
     }
 }

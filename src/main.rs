@@ -2,15 +2,20 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod run;
 mod speaker;
+mod units;
 
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use speaker::{Speaker, Voice};
@@ -33,6 +38,28 @@ struct Cli {
 enum Command {
     /// Two software 82599s, joined by a switch, with a generator and a checker on their wires. Needs no NIC.
     Demo(DemoArgs),
+    /// Runs a configuration until it is stopped, its time is up, or its inputs are exhausted.
+    Run(RunArgs),
+    /// Reads a configuration, says what is wrong with it, and how many buffers it takes. Opens nothing.
+    Check(CheckArgs),
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// The configuration, in TOML.
+    config: PathBuf,
+    /// How long to run: 10s, 5m, 500ms; without it until stopped.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Put the status as one JSON object on stdout instead of the summary.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    /// The configuration, in TOML.
+    config: PathBuf,
 }
 
 #[derive(Args)]
@@ -113,6 +140,8 @@ fn main() -> ExitCode {
         signals.arm(&voice);
         match cli.command {
             Command::Demo(args) => run_demo(&args, &signals, &voice),
+            Command::Run(args) => run_config(&args, &signals, &voice),
+            Command::Check(args) => check_config(&args, &voice),
         }
     };
     speaker.finish();
@@ -157,34 +186,57 @@ fn run_demo(args: &DemoArgs, signals: &Signals, voice: &Voice) -> ExitCode {
     let result = demo::run(&options, &signals.stop, |r| voice.say(r.line()));
     signals.over.store(true, Ordering::SeqCst);
     match result {
-        Ok(report) => finish(&report, args.json, voice),
-        Err(e) => {
-            voice.say(format_args!("ringwright: {e}"));
-            if e.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        Ok(report) => finish(&report, &report, args.json, report.is_clean(), voice),
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn run_config(args: &RunArgs, signals: &Signals, voice: &Voice) -> ExitCode {
+    let result = run::run(&args.config, args.duration, &signals.stop, |p| voice.say(p));
+    signals.over.store(true, Ordering::SeqCst);
+    match result {
+        Ok(outcome) => {
+            for fault in &outcome.faults {
+                voice.say(format_args!("ringwright: {fault}"));
+            }
+            let clean = outcome.faults.is_empty() && outcome.status.conservation.unexplained == Some(0);
+            finish(&outcome.status, &run::Summary(&outcome.status), args.json, clean, voice)
         }
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn check_config(args: &CheckArgs, voice: &Voice) -> ExitCode {
+    match run::check(&args.config) {
+        Ok(text) => put(&text, true, voice),
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn fail(e: &impl Display, usage: bool, voice: &Voice) -> ExitCode {
+    voice.say(format_args!("ringwright: {e}"));
+    if usage { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// The results, as JSON or for people.
+fn finish(json: &impl Serialize, text: &impl Display, as_json: bool, clean: bool, voice: &Voice) -> ExitCode {
+    if !as_json {
+        return put(&format_args!("\n{text}"), clean, voice);
+    }
+    match serde_json::to_string_pretty(json) {
+        Ok(text) => put(&text, clean, voice),
+        Err(e) => fail(&e, false, voice),
     }
 }
 
 /// Results go to stdout. A reader that has gone away is no reason to fail; a disk that is full is.
-fn finish(report: &demo::Report, json: bool, voice: &Voice) -> ExitCode {
-    let text = if json {
-        match serde_json::to_string_pretty(report) {
-            Ok(text) => text,
-            Err(e) => {
-                voice.say(format_args!("ringwright: {e}"));
-                return ExitCode::FAILURE;
-            }
-        }
-    } else {
-        format!("\n{report}")
-    };
+fn put(text: &impl Display, clean: bool, voice: &Voice) -> ExitCode {
     let mut out = std::io::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-            voice.say(format_args!("ringwright: the results could not be written to stdout: {e}"));
-            return ExitCode::FAILURE;
+            fail(&format_args!("the results could not be written to stdout: {e}"), false, voice)
         }
-        _ => {}
+        _ if clean => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
-    if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

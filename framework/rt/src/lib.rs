@@ -24,6 +24,7 @@ mod status;
 mod stop;
 mod sum;
 mod view;
+mod watch;
 mod worker;
 
 use std::sync::Arc;

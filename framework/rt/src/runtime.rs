@@ -16,9 +16,6 @@ use crate::status::Lint;
 use crate::worker::{Mailbox, Returned, ReturnedSetup};
 use crate::{MemorySum, RtError};
 
-/// Places in batches that one stage or one queue of a worker can fill.
-const INBOX: usize = mem::BURST;
-
 /// Builds a worker's graph on the worker's own thread, where batches live.
 pub type BuildGraph = Box<dyn FnOnce(&Local) -> Result<Graph, GraphError> + Send>;
 
@@ -44,6 +41,10 @@ pub(crate) struct PortEntry {
     pub cfg: PortConfig,
     /// It has been started, and not stopped again.
     pub started: bool,
+    /// Whether its link was up when last looked at.
+    pub seen_up: Option<bool>,
+    /// What went wrong with it for good.
+    pub fault: Option<String>,
     /// Queues that no worker has, by number.
     pub rx: Vec<Option<Box<dyn RxSetup>>>,
     pub tx: Vec<Option<Box<dyn TxSetup>>>,
@@ -116,6 +117,8 @@ impl Runtime {
             open,
             cfg,
             started: false,
+            seen_up: None,
+            fault: None,
             rx: Vec::new(),
             tx: Vec::new(),
         });
@@ -124,17 +127,8 @@ impl Runtime {
 
     /// The most buffers that this can hold. A stage holds at most one copy of each packet for each transmit queue.
     pub fn memory_sum(&self, plans: &[WorkerPlan]) -> MemorySum {
-        let rings = |entries: fn(&PortConfig) -> usize| {
-            self.ports.iter().map(|p| usize::from(p.cfg.queues) * entries(&p.cfg)).sum()
-        };
-        let pools = self.memory.pools().count();
-        MemorySum {
-            rx_rings: rings(|c| c.rx_ring.entries()),
-            tx_rings: rings(|c| c.tx_ring.entries()),
-            magazines: plans.len() * pools * 2 * mem::BURST,
-            inboxes: plans.iter().map(|p| INBOX * (1 + p.stages * (1 + p.tx.len()) + p.tx.len())).sum(),
-            buffers: self.memory.capacity(),
-        }
+        let ports: Vec<_> = self.ports.iter().map(|p| p.cfg).collect();
+        MemorySum::of(&ports, plans, self.memory.pools().count(), self.memory.capacity())
     }
 
     /// Starts the ports, then the workers. On an error everything is stopped again.

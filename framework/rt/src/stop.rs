@@ -108,7 +108,10 @@ impl Runtime {
                 continue;
             }
             let queues = Queues { rx: take(&mut p.rx), tx: take(&mut p.tx) };
-            match p.open.stop(queues, &local) {
+            let stopped = p.open.stop(queues, &local);
+            // What was still to be written may fail only now.
+            p.fault = p.fault.take().or_else(|| p.open.fault());
+            match stopped {
                 Ok(()) => {}
                 Err(e @ PortError::Quarantined { buffers, .. }) => {
                     kept += buffers as u64;

@@ -2,6 +2,13 @@
 
 use core::fmt;
 
+use port::PortConfig;
+
+use crate::WorkerPlan;
+
+/// Places in batches that one stage or one queue of a worker can fill.
+const INBOX: usize = mem::BURST;
+
 /// The most buffers that rings, magazines and inboxes can hold, against what the pool has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemorySum {
@@ -18,6 +25,20 @@ pub struct MemorySum {
 }
 
 impl MemorySum {
+    /// The most buffers that `ports` and workers can hold, of `buffers` in `pools`. A stage holds at most one copy of each
+    /// packet for each transmit queue.
+    pub fn of(ports: &[PortConfig], plans: &[WorkerPlan], pools: usize, buffers: usize) -> Self {
+        let rings = |entries: fn(&PortConfig) -> usize| {
+            ports.iter().map(|p| usize::from(p.queues) * entries(p)).sum()
+        };
+        Self {
+            rx_rings: rings(|c| c.rx_ring.entries()),
+            tx_rings: rings(|c| c.tx_ring.entries()),
+            magazines: plans.len() * pools * 2 * mem::BURST,
+            inboxes: plans.iter().map(|p| INBOX * (1 + p.stages * (1 + p.tx.len()) + p.tx.len())).sum(),
+            buffers,
+        }
+    }
     /// Buffers that are needed.
     pub const fn need(&self) -> usize {
         self.rx_rings + self.tx_rings + self.magazines + self.inboxes

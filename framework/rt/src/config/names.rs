@@ -52,6 +52,7 @@ impl PortNames {
     pub fn no_such(&self, name: &str) -> String {
         match config::suggest(name, self.iter()) {
             Some(near) => format!("there is no port {name:?}; did you mean {near:?}?"),
+            None if self.0.is_empty() => format!("there is no port {name:?}, nor any other"),
             None => {
                 format!("there is no port {name:?}; there are {}", self.iter().collect::<Vec<_>>().join(", "))
             }

@@ -56,7 +56,9 @@ impl Config {
         let telemetry =
             r.one("telemetry", &["listen", "allow_remote", "control"], |k| read_telemetry(k, name));
         let ports: Vec<PortSection> = r.each("port", |r, at, t| r.port(at, t));
-        let names = PortNames::new(ports.iter().map(|p| &*p.name));
+        // Also those that are wrong otherwise: one fault is not to look like several.
+        let named = top.get("port").and_then(Value::as_array).into_iter().flatten();
+        let names = PortNames::new(named.filter_map(|p| p.get("name")?.as_str()));
         r.twice("port", ports.iter().map(|p| &*p.name));
         let workers = r.each("worker", |r, at, t| r.section(at, t, &WORKER_KEYS, |k| read_worker(k, &names)));
         let stages: Vec<StageSection> = r.each("stage", |r, at, t| r.stage(at, t));
