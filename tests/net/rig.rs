@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -229,6 +230,21 @@ pub fn mac(index: usize) -> String {
     format!("02:77:00:00:00:{:02x}", index + 1)
 }
 
+/// How many have asked an interface to receive frames for everyone.
+#[track_caller]
+pub fn promiscuity(ns: &Namespace, interface: &str) -> u64 {
+    let said = ns.ask(&["-d", "link", "show", interface]);
+    said[0]["promiscuity"].as_u64().unwrap_or_else(|| panic!("{interface}: {said}"))
+}
+
+/// Whether the switch is a bridge, so that what only the command does cannot be tested; then that was said.
+pub fn is_bridge() -> bool {
+    if is_reference() {
+        skip("a Linux bridge takes the place of the command");
+    }
+    is_reference()
+}
+
 /// Packets that an interface counted, `rx` or `tx`.
 #[track_caller]
 pub fn packets(ns: &Namespace, interface: &str, direction: &str) -> u64 {
@@ -250,7 +266,7 @@ pub struct Net {
     pub stations: Vec<Station>,
     pub middle: Namespace,
     /// For configurations, sockets and captures; gone when this is.
-    pub dir: PathBuf,
+    pub dir: Dir,
     pub mtu: u32,
     _turn: File,
 }
@@ -293,9 +309,7 @@ impl Net {
         let stations = LETTERS[..shape.stations].iter().enumerate();
         let stations = stations.map(|(index, letter)| Ok(Station { ns: add(letter)?, index }));
         let stations = stations.collect::<Result<Vec<_>, _>>()?;
-        let dir = std::env::temp_dir().join(format!("{prefix}-net"));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir(&dir).map_err(|e| Failure::Wires(e.to_string()))?;
+        let dir = Dir::new();
         let net = Self { stations, middle, dir, mtu: shape.mtu, _turn: turn };
         for station in &net.stations {
             station.ns.sysctl("ipv6/conf/default/router_solicitations", "0");
@@ -354,9 +368,29 @@ impl Net {
     }
 }
 
-impl Drop for Net {
+/// A directory of a test's own; gone when this is.
+pub struct Dir(PathBuf);
+
+impl Dir {
+    pub fn new() -> Self {
+        let thread = format!("{:?}", thread::current().id());
+        let number: String = thread.chars().filter(char::is_ascii_digit).collect();
+        let dir = std::env::temp_dir().join(format!("rw-{}-net{number}", std::process::id()));
+        fs::create_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+        Self(dir)
+    }
+}
+
+impl Deref for Dir {
+    type Target = Path;
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Dir {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -1,12 +1,13 @@
 //! What joins the stations: the command under test, or a Linux bridge.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::process::{BINARY, Ended, PATIENCE, Process};
 use crate::rig::{Net, is_reference, packets};
@@ -18,6 +19,8 @@ pub enum Mode {
     RunToCompletion,
     /// One receives, two process, one sends.
     Pipeline,
+    /// Two do everything, each with a queue of every port.
+    TwoWorkers,
 }
 
 /// A test of a scenario in each run mode. The scenario is a function of the same name.
@@ -42,8 +45,10 @@ pub(crate) use each_mode;
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub mode: Mode,
-    /// `[memory]`, line by line.
+    /// The keys of `[memory]`.
     pub memory: String,
+    /// The keys of `[telemetry]`; `DIR` is the rig's directory, `NAME` the file's stem.
+    pub telemetry: String,
     /// Name, driver and the driver's keys of each port.
     pub ports: Vec<(String, String)>,
     /// Names of the ports that are received from; all unless it is set.
@@ -55,39 +60,46 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A learning switch between the stations of `net`.
-    pub fn switch(net: &Net, mode: Mode) -> Self {
-        let port = |i: usize| {
-            let keys = format!("driver = \"packet\"\ninterface = \"p{i}\"\nmax_frame = {}", net.mtu + 18);
-            (format!("p{i}"), keys)
-        };
+    /// Without ports and stages.
+    pub fn new(mode: Mode) -> Self {
         Self {
             mode,
             memory: String::new(),
-            ports: (0..net.stations.len()).map(port).collect(),
+            telemetry: "listen = \"127.0.0.1:9464\"\ncontrol = \"DIR/NAME.sock\"".to_owned(),
+            ports: Vec::new(),
             receive: None,
-            stages: "[[stage]]\nname = \"sw\"\nkind = \"l2switch\"\n".to_owned(),
+            stages: String::new(),
             // There are more workers than cores, and stations beside them.
             idle: "idle = \"sleep\"\nidle_bound = \"50us\"\n",
         }
     }
 
-    /// As the file says it; `NAME` in the socket's path is the file's stem.
-    pub fn text(&self, net: &Net) -> String {
-        let mut text = format!(
-            "version = 1\n[memory]\n{}\n[telemetry]\nlisten = \"127.0.0.1:9464\"\ncontrol = \"{}\"\n",
-            self.memory,
-            net.dir.join("NAME.sock").display()
-        );
+    /// A learning switch between the stations of `net`.
+    pub fn switch(net: &Net, mode: Mode) -> Self {
+        let port = |i: usize| (format!("p{i}"), format!("driver = \"packet\"\ninterface = \"p{i}\""));
+        let ports = (0..net.stations.len()).map(port).collect();
+        let stages = "[[stage]]\nname = \"sw\"\nkind = \"l2switch\"\n".to_owned();
+        Self { ports, stages, ..Self::new(mode) }
+    }
+
+    /// As the file says it.
+    pub fn text(&self, dir: &Path) -> String {
+        let telemetry = self.telemetry.replace("DIR", dir.to_str().expect("a plain path"));
+        let mut text = format!("version = 1\n[memory]\n{}\n[telemetry]\n{telemetry}\n", self.memory);
         for (name, keys) in &self.ports {
             text += &format!("[[port]]\nname = \"{name}\"\n{keys}\n");
         }
-        let all = || self.ports.iter().map(|p| p.0.clone()).collect();
-        let rx = format!("rx = {:?}\n", self.receive.clone().unwrap_or_else(all));
+        let all: Vec<_> = self.ports.iter().map(|p| p.0.clone()).collect();
+        let from = self.receive.as_ref().unwrap_or(&all);
+        let rx = format!("rx = {from:?}\n");
+        let queue =
+            |n: u8| format!("rx = {:?}\n", from.iter().map(|p| format!("{p}:{n}")).collect::<Vec<_>>());
         let idle = self.idle;
         let worker = |role: &str, more: &str| format!("[[worker]]\nrole = \"{role}\"\n{more}{idle}");
+        let everything = |rx: &str| worker("run-to-completion", rx);
         text += &match self.mode {
-            Mode::RunToCompletion => worker("run-to-completion", &rx),
+            Mode::RunToCompletion => everything(&rx),
+            Mode::TwoWorkers => [everything(&queue(0)), everything(&queue(1))].concat(),
             Mode::Pipeline => {
                 [worker("rx", &rx), worker("process", ""), worker("process", ""), worker("tx", "")].concat()
             }
@@ -124,6 +136,24 @@ impl<'n> Switch<'n> {
         Self::Bridge(net)
     }
 
+    /// Takes the interface of station `index` in, which was made anew.
+    pub fn rejoin(&mut self, index: usize) {
+        match self {
+            Self::Bridge(net) => net.middle.ip(&format!("link set p{index} master bridge0\n")),
+            // The command finds it by itself; the kernel counts from 0 again.
+            Self::Ringwright(running) => running.before[index] = None,
+        }
+    }
+
+    /// Whether port `index` is up, as status says; `None` for the bridge, which says nothing.
+    #[track_caller]
+    pub fn is_up(&self, index: usize) -> Option<bool> {
+        match self {
+            Self::Bridge(_) => None,
+            Self::Ringwright(running) => running.status()["ports"][index]["link"]["up"].as_bool(),
+        }
+    }
+
     /// Ends it, with its accounts; `None` for the bridge, which has none.
     #[track_caller]
     pub fn stop(self) -> Option<Value> {
@@ -142,8 +172,9 @@ pub struct Running<'n> {
     net: &'n Net,
     process: Process,
     pub control: PathBuf,
-    /// What the kernel had counted when the run was ready, by interface: what it received before need not have been seen.
-    before: Vec<u64>,
+    /// What the kernel had received at each interface when the run was ready, which need not have been seen; `None` for
+    /// an interface whose counts are not the run's.
+    before: Vec<Option<u64>>,
 }
 
 /// Which build of the command is tested.
@@ -170,8 +201,8 @@ fn until_ready(mut process: Process, control: &Path) -> Process {
 }
 
 /// Writes a configuration to `NAME.toml` and returns its path.
-pub fn write(net: &Net, name: &str, text: &str) -> String {
-    let file = net.dir.join(name).with_extension("toml");
+pub fn write(dir: &Path, name: &str, text: &str) -> String {
+    let file = dir.join(name).with_extension("toml");
     fs::write(&file, text).expect("a directory of ours");
     file.to_str().expect("a plain path").to_owned()
 }
@@ -186,7 +217,7 @@ impl<'n> Running<'n> {
     /// Runs `setup` under a name of its own.
     #[track_caller]
     pub fn named(net: &'n Net, name: &str, setup: &Setup) -> Self {
-        let file = write(net, name, &setup.text(net));
+        let file = write(&net.dir, name, &setup.text(&net.dir));
         let control = net.dir.join(name).with_extension("sock");
         let process = net.middle.start(&[&binary(), "run", "--json", "--log", "info", &file]);
         let process = until_ready(process, &control);
@@ -196,30 +227,58 @@ impl<'n> Running<'n> {
     }
 
     /// What each interface of the middle that is there has received.
-    fn received_by_kernel(&self) -> Vec<u64> {
+    fn received_by_kernel(&self) -> Vec<Option<u64>> {
         let shown = self.net.middle.ask(&["-s", "link", "show", "type", "veth"]);
         let all = shown.as_array().expect("interfaces");
-        all.iter().map(|i| i["stats64"]["rx"]["packets"].as_u64().expect("a count")).collect()
+        all.iter().map(|i| i["stats64"]["rx"]["packets"].as_u64()).collect()
     }
 
-    pub fn process(&mut self) -> &mut Process {
-        &mut self.process
+    /// The status object, from the control socket.
+    #[track_caller]
+    pub fn status(&self) -> Value {
+        self.ask(json!({ "command": "status" })).expect("a status")
+    }
+
+    /// What the control socket answers to a request, on a connection of its own.
+    ///
+    /// # Errors
+    /// The error that it answers.
+    #[track_caller]
+    pub fn ask(&self, request: Value) -> Result<Value, Value> {
+        Control::connect(&self.control).ask(request)
+    }
+
+    pub fn signal(&self, name: &str) {
+        self.process.signal(name);
+    }
+
+    #[track_caller]
+    pub fn assert_runs(&mut self) {
+        assert!(self.process.is_running(), "it has ended");
+    }
+
+    /// The kernel's counts of interface `index` are not this run's alone.
+    pub fn shares(&mut self, index: usize) {
+        self.before[index] = None;
     }
 
     /// Ends it as an operator would, with its accounts.
     #[track_caller]
     pub fn stop(self) -> Value {
-        self.process.signal("TERM");
-        self.ended()
+        self.stop_within(PATIENCE)
     }
 
-    /// Waits for its end, which must be a good one.
     #[track_caller]
-    pub fn ended(self) -> Value {
+    pub fn stop_within(self, limit: Duration) -> Value {
         let Self { net, process, before, .. } = self;
-        let status = accounted_for(process.end());
+        process.signal("TERM");
+        let status = accounted_for(process.end_within(limit));
         agrees_with_kernel(net, &status, &before);
         status
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Waits for its end, whatever it is.
@@ -258,9 +317,9 @@ pub fn assert_balanced(status: &Value) {
 /// What the kernel counted at the same interfaces: nobody else sends there, and what came in while the run was on was
 /// received, or was missed and said to be.
 #[track_caller]
-fn agrees_with_kernel(net: &Net, status: &Value, before: &[u64]) {
+fn agrees_with_kernel(net: &Net, status: &Value, before: &[Option<u64>]) {
     for (i, before) in before.iter().enumerate() {
-        let name = format!("p{i}");
+        let (name, Some(before)) = (format!("p{i}"), before) else { continue };
         let Some(port) = status["ports"].as_array().and_then(|all| all.iter().find(|p| p["name"] == name))
         else {
             continue;
@@ -274,5 +333,32 @@ fn agrees_with_kernel(net: &Net, status: &Value, before: &[u64]) {
             (came - before..=came).contains(&seen),
             "{before} then {came} at {name}, {seen} seen: {port:#}"
         );
+    }
+}
+
+/// A connection to a control socket: a JSON object a line, each way.
+pub struct Control {
+    stream: BufReader<UnixStream>,
+}
+
+impl Control {
+    #[track_caller]
+    pub fn connect(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).expect("somebody listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        Self { stream: BufReader::new(stream) }
+    }
+
+    #[track_caller]
+    pub fn ask(&mut self, mut request: Value) -> Result<Value, Value> {
+        request["version"] = 1.into();
+        writeln!(self.stream.get_ref(), "{request}").expect("somebody reads");
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("an answer");
+        let mut answer: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        match answer["ok"] == true {
+            true => Ok(answer["result"].take()),
+            false => Err(answer["error"].take()),
+        }
     }
 }

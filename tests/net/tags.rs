@@ -132,22 +132,22 @@ fn object(program: &[u8]) -> Vec<u8> {
         s
     };
     let symbols = [symbol(0, 0, 0, 0), symbol(name("tags"), 0x12, 1, program.len())].concat();
-    // Name, type, flags, content, link, info, alignment, size of an entry.
-    let sections: [(u32, u32, u64, &[u8], u32, u32, u64, u64); 5] = [
-        (0, 0, 0, b"", 0, 0, 0, 0),
-        (name("classifier"), 1, 6, program, 0, 0, 8, 0),
-        (name("license"), 1, 3, b"Dual MIT/GPL\0", 0, 0, 1, 0),
-        (name(".symtab"), 2, 0, &symbols, 4, 1, 8, 24),
-        (name(".strtab"), 3, 0, NAMES, 0, 0, 1, 0),
+    // Name, type, link, info; flags, alignment, size of an entry; content.
+    let sections: [([u32; 4], [u64; 3], &[u8]); 5] = [
+        ([0; 4], [0; 3], b""),
+        ([name("classifier"), 1, 0, 0], [6, 8, 0], program),
+        ([name("license"), 1, 0, 0], [3, 1, 0], b"Dual MIT/GPL\0"),
+        ([name(".symtab"), 2, 4, 1], [0, 8, 24], &symbols),
+        ([name(".strtab"), 3, 0, 0], [0, 1, 0], NAMES),
     ];
     let (mut body, mut table) = (Vec::new(), Vec::new());
-    for (name, kind, flags, content, link, info, align, entry) in sections {
+    for ([name, kind, link, info], [flags, align, entry], content) in sections {
         body.resize(body.len().next_multiple_of(8), 0);
         let offset = (HEADER + body.len()) as u64;
         body.extend(content);
-        table.extend([name.to_le_bytes(), kind.to_le_bytes()].concat());
+        table.extend([name, kind].map(u32::to_le_bytes).concat());
         table.extend([flags, 0, offset, content.len() as u64].map(u64::to_le_bytes).concat());
-        table.extend([link.to_le_bytes(), info.to_le_bytes()].concat());
+        table.extend([link, info].map(u32::to_le_bytes).concat());
         table.extend([align, entry].map(u64::to_le_bytes).concat());
     }
     body.resize(body.len().next_multiple_of(8), 0);

@@ -285,10 +285,14 @@ impl Sniffer {
     /// Watches `interface` for frames that match; `direction` is `in`, `out` or `inout`.
     #[track_caller]
     pub fn start(ns: &Namespace, interface: &str, direction: &str, filter: &str) -> Self {
-        // -U: what was captured is printed when the signal comes.
-        let words =
-            ["tcpdump", "-n", "-e", "-l", "-i", interface, "-Q", direction, "--immediate-mode", filter];
-        let mut process = ns.start(&words);
+        Self::with(ns, interface, direction, filter, &[])
+    }
+
+    /// With more options.
+    #[track_caller]
+    pub fn with(ns: &Namespace, interface: &str, direction: &str, filter: &str, more: &[&str]) -> Self {
+        let words = ["tcpdump", "-n", "-e", "-l", "-i", interface, "-Q", direction, "--immediate-mode"];
+        let mut process = ns.start(&[&words, more, &[filter]].concat());
         process.until_said("listening on");
         Self { process }
     }
