@@ -17,7 +17,7 @@ use crate::process::{Ended, PATIENCE, Process, has, is_root, program, skip};
 /// Where `ip` keeps the names of namespaces.
 const NAMES: &str = "/run/netns";
 /// What the rig itself calls. Tests name what they need beside it.
-const TOOLS: [&str; 5] = ["ip", "ethtool", "ping", "timeout", "sysctl"];
+const TOOLS: [&str; 5] = ["ip", "tc", "ethtool", "ping", "tcpdump"];
 const LETTERS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Whether the switch is a Linux bridge, to check the scenarios rather than the command.
