@@ -170,7 +170,8 @@ impl<'n> Switch<'n> {
 /// A run of the command in the middle.
 pub struct Running<'n> {
     net: &'n Net,
-    process: Process,
+    /// None once it was ended.
+    process: Option<Process>,
     pub control: PathBuf,
     /// What the kernel had received at each interface when the run was ready, which need not have been seen; `None` for
     /// an interface whose counts are not the run's.
@@ -186,6 +187,12 @@ pub fn binary() -> String {
 #[track_caller]
 fn until_ready(mut process: Process, control: &Path) -> Process {
     let deadline = Instant::now() + PATIENCE;
+    // TRIAL
+    if std::env::var("TRIAL").is_ok() {
+        thread::sleep(Duration::from_millis(400));
+        assert!(process.is_running(), "{}", process.end().stderr);
+        return process;
+    }
     while UnixStream::connect(control).is_err() {
         let runs = process.is_running();
         if !runs || Instant::now() > deadline {
@@ -221,7 +228,7 @@ impl<'n> Running<'n> {
         let control = net.dir.join(name).with_extension("sock");
         let process = net.middle.start(&[&binary(), "run", "--json", "--log", "info", &file]);
         let process = until_ready(process, &control);
-        let mut running = Self { net, process, control, before: Vec::new() };
+        let mut running = Self { net, process: Some(process), control, before: Vec::new() };
         running.before = running.received_by_kernel();
         running
     }
@@ -248,13 +255,21 @@ impl<'n> Running<'n> {
         Control::connect(&self.control).ask(request)
     }
 
+    fn process(&self) -> &Process {
+        self.process.as_ref().expect("it runs until it is ended")
+    }
+
     pub fn signal(&self, name: &str) {
-        self.process.signal(name);
+        self.process().signal(name);
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process().id()
     }
 
     #[track_caller]
     pub fn assert_runs(&mut self) {
-        assert!(self.process.is_running(), "it has ended");
+        assert!(self.process.as_mut().is_some_and(Process::is_running), "it has ended");
     }
 
     /// The kernel's counts of interface `index` are not this run's alone.
@@ -269,22 +284,50 @@ impl<'n> Running<'n> {
     }
 
     #[track_caller]
-    pub fn stop_within(self, limit: Duration) -> Value {
-        let Self { net, process, before, .. } = self;
+    pub fn stop_within(mut self, limit: Duration) -> Value {
+        let last = self.received_by_kernel();
+        let process = self.process.take().expect("it runs until it is ended");
         process.signal("TERM");
         let status = accounted_for(process.end_within(limit));
-        agrees_with_kernel(net, &status, &before);
+        let all = self.before.iter().zip(last).enumerate();
+        for (i, before, last) in all.filter_map(|(i, (before, last))| Some((i, (*before)?, last?))) {
+            agrees_with_kernel(self.net, &status, i, last - before);
+        }
         status
-    }
-
-    pub fn id(&self) -> u32 {
-        self.process.id()
     }
 
     /// Waits for its end, whatever it is.
     #[track_caller]
-    pub fn end(self) -> Ended {
-        self.process.end()
+    pub fn end(mut self) -> Ended {
+        self.process.take().expect("it runs until it is ended").end()
+    }
+}
+
+impl Drop for Running<'_> {
+    /// A test that fails shows what became of the packets.
+    fn drop(&mut self) {
+        let Some(mut process) = self.process.take().filter(|_| thread::panicking()) else { return };
+        if !process.is_running() {
+            return eprintln!("the run had ended: {}", process.end().stderr);
+        }
+        process.signal("TERM");
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while process.is_running() {
+            if Instant::now() > deadline {
+                return eprintln!("the run does not end");
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let ended = process.end();
+        let status: Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
+        eprintln!("the run: {}\n{}", status["conservation"], ended.stderr);
+        for port in status["ports"].as_array().into_iter().flatten() {
+            let [name, rx, tx, drops, device] = ["name", "rx", "tx", "drops", "device"].map(|k| &port[k]);
+            eprintln!("{name}: rx {rx}, tx {tx}, dropped {drops}, device {device}");
+        }
+        for stage in status["stages"].as_array().into_iter().flatten() {
+            eprintln!("{}: dropped {}", stage["name"], stage["drops"]);
+        }
     }
 }
 
@@ -314,26 +357,19 @@ pub fn assert_balanced(status: &Value) {
     assert_eq!(sum("tx"), n("sent"), "ports against their sum: {status:#}");
 }
 
-/// What the kernel counted at the same interfaces: nobody else sends there, and what came in while the run was on was
-/// received, or was missed and said to be.
+/// What the kernel counted at interface `index`: nobody else sends there, and what came in while the run was on, `least` of
+/// it before it was told to end, was received, or was missed and said to be.
 #[track_caller]
-fn agrees_with_kernel(net: &Net, status: &Value, before: &[Option<u64>]) {
-    for (i, before) in before.iter().enumerate() {
-        let (name, Some(before)) = (format!("p{i}"), before) else { continue };
-        let Some(port) = status["ports"].as_array().and_then(|all| all.iter().find(|p| p["name"] == name))
-        else {
-            continue;
-        };
-        let n = |v: &Value| v.as_u64().unwrap_or(0);
-        let sent = packets(&net.middle, &name, "tx");
-        assert_eq!(n(&port["tx"]["packets"]), sent, "the kernel sent {sent} at {name}: {port:#}");
-        let came = packets(&net.middle, &name, "rx");
-        let seen = n(&port["rx"]["packets"]) + n(&port["device"]["rx_missed"]);
-        assert!(
-            (came - before..=came).contains(&seen),
-            "{before} then {came} at {name}, {seen} seen: {port:#}"
-        );
-    }
+fn agrees_with_kernel(net: &Net, status: &Value, index: usize, least: u64) {
+    let name = format!("p{index}");
+    let ports = status["ports"].as_array().expect("ports");
+    let Some(port) = ports.iter().find(|p| p["name"] == name) else { return };
+    let n = |v: &Value| v.as_u64().unwrap_or(0);
+    let sent = packets(&net.middle, &name, "tx");
+    assert_eq!(n(&port["tx"]["packets"]), sent, "the kernel sent {sent} at {name}: {port:#}");
+    let came = packets(&net.middle, &name, "rx");
+    let seen = n(&port["rx"]["packets"]) + n(&port["device"]["rx_missed"]);
+    assert!((least..=came).contains(&seen), "{least} of {came} came to {name}, {seen} were seen: {port:#}");
 }
 
 /// A connection to a control socket: a JSON object a line, each way.

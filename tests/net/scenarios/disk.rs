@@ -71,7 +71,7 @@ fn a_full_disk_ends_the_capture_alone(mode: Mode) {
         });
     });
     arrived.assert_whole(sent);
-    ping(a, &b.ip(), "-c 3 -i 0.01 -W 2");
+    ping(a, &b.ip(), "");
     running.signal("TERM");
     let ended = running.end().expect(1);
     for words in ["all.pcap", "No space left on device"] {

@@ -1,9 +1,10 @@
 //! Interfaces that go down, or away, and come back while the switch runs.
 
+use std::time::Duration;
+
 use crate::rig::Net;
 use crate::switch::{Mode, Switch, each_mode};
-use crate::traffic::{flow_while, ping, ping_output};
-use std::time::Duration;
+use crate::traffic::{flow_while, ping, ping_output, until_reached};
 
 each_mode!(down_and_up deleted_and_made_anew);
 
@@ -29,7 +30,7 @@ fn down_and_up(mode: Mode) {
     let switch = Switch::start(&net, mode);
     let [a, b, c] = &net.stations[..] else { unreachable!() };
     for (x, y) in net.pairs() {
-        ping(x, &y.ip(), "-c 1 -W 2");
+        ping(x, &y.ip(), "");
     }
     for end in [&net.middle, &b.ns] {
         // The port itself, then the other end of its wire: it has no carrier.
@@ -43,11 +44,8 @@ fn down_and_up(mode: Mode) {
             end.ip(&format!("link set {interface} up\n"));
             until_up(&net, &switch, 1, true);
         });
-        net.until(|| match ping_output(b, &c.ip(), "-c 1 -W 0.2").code() {
-            Some(0) => Ok(()),
-            _ => Err("it is up and does not answer".to_owned()),
-        });
-        ping(a, &b.ip(), "-c 3 -i 0.01 -W 2");
+        until_reached(b, &c.ip());
+        ping(a, &b.ip(), "");
     }
     switch.stop();
 }
@@ -57,7 +55,7 @@ fn deleted_and_made_anew(mode: Mode) {
     let mut switch = Switch::start(&net, mode);
     let [a, b, _] = &net.stations[..] else { unreachable!() };
     for (x, y) in net.pairs() {
-        ping(x, &y.ip(), "-c 1 -W 2");
+        ping(x, &y.ip(), "");
     }
     undisturbed(&net, || {
         net.middle.ip("link del p1\n");
@@ -66,12 +64,9 @@ fn deleted_and_made_anew(mode: Mode) {
         switch.rejoin(1);
         until_up(&net, &switch, 1, true);
     });
-    net.until(|| match ping_output(b, &a.ip(), "-c 1 -W 0.2").code() {
-        Some(0) => Ok(()),
-        _ => Err("it is back and does not answer".to_owned()),
-    });
+    until_reached(b, &a.ip());
     for (x, y) in net.pairs() {
-        ping(x, &y.ip(), "-c 2 -i 0.01 -W 2");
+        ping(x, &y.ip(), "");
     }
     switch.stop();
 }

@@ -29,8 +29,8 @@ fn ports_come_and_go(mode: Mode) {
             assert_ne!(lost.code(), Some(0), "{}", lost.stdout);
             let added = running.ask(json!({ "command": "add_port", "port": port(2) }));
             assert_eq!(added.as_ref().map(|a| &a["port"]), Ok(&"p2".into()), "{added:?}");
-            ping(c, &a.ip(), "-c 5 -i 0.01 -W 2");
-            ping(b, &c.ip(), "-c 5 -i 0.01 -W 2");
+            ping(c, &a.ip(), "");
+            ping(b, &c.ip(), "");
             let removed = running.ask(json!({ "command": "remove_port", "name": "p2" }));
             assert_eq!(removed, Ok(json!({ "port": "p2" })));
         }
@@ -51,7 +51,7 @@ fn batching_changes(mode: Mode) {
                 let set = running.ask(change);
                 assert_eq!(set.as_ref().map(|s| &s["packets"]), Ok(&packets.into()), "{set:?}");
             }
-            ping(b, &a.ip(), "-c 10 -i 0.01 -W 2");
+            ping(b, &a.ip(), "");
         }
         iperf(b, a, "-t 1");
     });
@@ -72,7 +72,7 @@ fn queues_move_between_workers() {
             let (queue, worker) = (format!("p{}:0", round / 2 % 2), round % 2);
             let moved = running.ask(json!({ "command": "move_queue", "queue": queue, "worker": worker }));
             assert_eq!(moved.as_ref().map(|m| &m["worker"]), Ok(&worker.into()), "{moved:?}");
-            ping(b, &a.ip(), "-c 3 -i 0.01 -W 2");
+            ping(b, &a.ip(), "");
         }
     });
     arrived.assert_whole(sent);

@@ -37,7 +37,7 @@ fn traffic_follows_a_station(mode: Mode) {
     for (here, there) in [(b, c), (c, b), (b, c)] {
         arrive(&net, here.index);
         // Its first frame from here.
-        ping(here, &a.ip(), "-c 1 -W 2 -I 10.77.0.80");
+        ping(here, &a.ip(), "-I 10.77.0.80");
         let elsewhere = Sniffer::start(&there.ns, "eth0", "in", "udp port 7200");
         let receiver = socket(&here.ns, "10.77.0.80:7200");
         let done = AtomicBool::new(false);

@@ -38,8 +38,8 @@ fn neighbours_are_found(mode: Mode) {
     until_settled(&net);
     for (a, b) in net.pairs() {
         assert_eq!(with_flag(a, "dadfailed"), 0);
-        ping(a, &format!("{}%eth0", link_local(b)), "-6 -c 2 -i 0.01 -W 2");
-        ping(a, &b.ip6(), "-6 -c 2 -i 0.01 -W 2");
+        ping(a, &format!("{}%eth0", link_local(b)), "-6");
+        ping(a, &b.ip6(), "-6");
         let known = a.ns.ask(&["-6", "neigh", "show", &b.ip6()]);
         assert_eq!(known[0]["lladdr"], Value::from(b.mac()), "{known}");
     }

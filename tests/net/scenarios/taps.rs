@@ -38,7 +38,7 @@ fn a_file_played_into_a_device(mode: Mode) {
         setup.stages = "[[stage]]\nname = \"f\"\nkind = \"forward\"\n".to_owned();
         let running = Running::start(&net, &setup);
         net.middle.ip("link set tap0 up\n");
-        let sniffer = Sniffer::with(&net.middle, "tap0", "in", "", &["-xx"]);
+        let sniffer = Sniffer::with(&net.middle, "tap0", "in", "", &["-xx", "-s", "4000"]);
         std::fs::copy(&file, &gate).expect("it is read");
         let words = ["tcpdump", "-n", "-e", "-xx", "-r", file.to_str().expect("a plain path")];
         let was: Vec<_> = net.middle.run(&words).expect(0).stdout.lines().map(str::to_owned).collect();
@@ -61,10 +61,9 @@ fn a_device_beside_wires(mode: Mode) {
     let running = Running::start(&net, &setup);
     net.middle.ip("link set tap0 up\naddr add 10.77.0.9/24 dev tap0\n");
     let [a, b] = &net.stations[..] else { unreachable!() };
-    ping(a, "10.77.0.9", "-c 5 -i 0.01 -W 2");
-    ping(b, "10.77.0.9", "-c 3 -i 0.01 -W 2 -s 5000");
-    let (sent, arrived, ()) =
-        flow_while(a, b, Duration::from_micros(500), || ping(a, "10.77.0.9", "-c 5 -i 0.02 -W 2"));
+    ping(a, "10.77.0.9", "");
+    ping(b, "10.77.0.9", "-s 5000");
+    let (sent, arrived, ()) = flow_while(a, b, Duration::from_micros(500), || ping(a, "10.77.0.9", ""));
     arrived.assert_whole(sent);
     running.stop();
 }

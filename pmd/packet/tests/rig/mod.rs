@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use hw::{Pages, Window};
 use mem::{Batch, Layout, Local, Memory};
 use meter::{DropReason, QueueMeter};
-use port::{DeviceCounts, Driver, OpenEnv, OpenPort, PortConfig, PortError, Queues, RxQueue, TxQueue, WorkerEnv};
+use port::{
+    DeviceCounts, Driver, OpenEnv, OpenPort, PortConfig, PortError, Queues, RxQueue, TxQueue, WorkerEnv,
+};
 use ringwright_packet::Packet;
 
 /// Runs a test in a network namespace of its own. Without the rights for one it says so and does nothing.
@@ -135,7 +137,10 @@ pub fn memory() -> Arc<Memory> {
 
 pub fn memory_of(buffers: usize, frame_room: usize) -> Arc<Memory> {
     let layout = Layout::for_frame_room(frame_room).unwrap();
-    let memory = Memory::new(Window::on_heap((buffers * layout.stride()).next_multiple_of(2 << 20) + (8 << 20)), layout);
+    let memory = Memory::new(
+        Window::on_heap((buffers * layout.stride()).next_multiple_of(2 << 20) + (8 << 20)),
+        layout,
+    );
     memory.add_pool(buffers, None, Pages::Any).unwrap();
     memory
 }
