@@ -29,10 +29,11 @@ pub mod drivers {
     pub use ixgbe;
     pub use ixgbe_model;
     pub use null;
+    pub use packet;
     pub use pcap;
 
     /// Every driver that a configuration can name.
     pub fn all() -> Vec<Box<dyn port::Driver>> {
-        vec![Box::new(null::Null::new()), Box::new(pcap::Pcap::new())]
+        vec![Box::new(packet::Packet), Box::new(null::Null::new()), Box::new(pcap::Pcap::new())]
     }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod ports;
 mod run;
 mod speaker;
 mod units;
@@ -42,6 +43,15 @@ enum Command {
     Run(RunArgs),
     /// Reads a configuration, says what is wrong with it, and how many buffers it takes. Opens nothing.
     Check(CheckArgs),
+    /// Lists what ports can be made of on this machine.
+    Ports(PortsArgs),
+}
+
+#[derive(Args)]
+struct PortsArgs {
+    /// Put one JSON object on stdout instead of the table.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -142,6 +152,10 @@ fn main() -> ExitCode {
             Command::Demo(args) => run_demo(&args, &signals, &voice),
             Command::Run(args) => run_config(&args, &signals, &voice),
             Command::Check(args) => check_config(&args, &voice),
+            Command::Ports(args) => match ports::Ports::list() {
+                Ok(ports) => finish(&ports, &ports, args.json, true, &voice),
+                Err(e) => fail(&e, false, &voice),
+            },
         }
     };
     speaker.finish();

@@ -177,7 +177,7 @@ fn bench(fault: Fault, graph: impl FnOnce(&Local) -> Result<Graph, GraphError> +
         let fault = if i == 0 { fault } else { Fault::None };
         let ring = 256.try_into().unwrap();
         let cfg = PortConfig { rx_ring: ring, tx_ring: ring, ..PortConfig::new(0) };
-        runtime.add_port(&env.name, Box::new(Lossy { port, fault }), cfg);
+        runtime.add_port(&env.name, Box::new(Lossy { port, fault }), cfg, OnFull::Wait);
     }
     let queues = vec![(0, 0), (1, 0)];
     runtime
@@ -185,9 +185,9 @@ fn bench(fault: Fault, graph: impl FnOnce(&Local) -> Result<Graph, GraphError> +
             core: None,
             rx: queues.clone(),
             tx: queues,
-            on_full: OnFull::Wait,
             stages: 1,
-            graph: Box::new(graph),
+            graph: Some(Box::new(graph)),
+            ..WorkerPlan::default()
         }])
         .unwrap();
     Bench { runtime, devices, far_ends, thread }

@@ -1,5 +1,6 @@
 //! Namespaces, the wires between them, and what runs inside.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::Write;
 use std::ops::Deref;
@@ -268,6 +269,8 @@ pub struct Net {
     /// For configurations, sockets and captures; gone when this is.
     pub dir: Dir,
     pub mtu: u32,
+    /// Packets that a flow missed.
+    missed: Cell<u64>,
     _turn: File,
 }
 
@@ -310,7 +313,7 @@ impl Net {
         let stations = stations.map(|(index, letter)| Ok(Station { ns: add(letter)?, index }));
         let stations = stations.collect::<Result<Vec<_>, _>>()?;
         let dir = Dir::new();
-        let net = Self { stations, middle, dir, mtu: shape.mtu, _turn: turn };
+        let net = Self { stations, middle, dir, mtu: shape.mtu, missed: Cell::new(0), _turn: turn };
         for station in &net.stations {
             station.ns.sysctl("ipv6/conf/default/router_solicitations", "0");
             if !shape.duplicate_detection {
@@ -355,6 +358,18 @@ impl Net {
             let words = ["ethtool", "-K", "eth0", "tx", on, "tso", on, "gso", on, "gro", "off"];
             station.ns.run(&words).expect(0);
         }
+    }
+
+    /// Notes that packets of a flow did not arrive.
+    pub fn miss(&self, packets: u64) {
+        self.missed.set(self.missed.get() + packets);
+    }
+
+    /// Asserts that whoever lost packets has counted them: `counted` of them. Each may have been for all other stations.
+    #[track_caller]
+    pub fn assert_counted(&self, counted: u64) {
+        let (missed, most) = (self.missed.get(), counted * (self.stations.len() as u64 - 1));
+        assert!(missed <= most, "{missed} packets did not arrive, and {counted} were counted as lost");
     }
 
     /// Waits for `ready`, which says what is still amiss.

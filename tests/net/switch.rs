@@ -160,6 +160,7 @@ impl<'n> Switch<'n> {
         match self {
             Self::Bridge(net) => {
                 net.middle.ip("link del dev bridge0\n");
+                net.assert_counted(0);
                 None
             }
             Self::Ringwright(running) => Some(running.stop()),
@@ -293,6 +294,7 @@ impl<'n> Running<'n> {
         for (i, before, last) in all.filter_map(|(i, (before, last))| Some((i, (*before)?, last?))) {
             agrees_with_kernel(self.net, &status, i, last - before);
         }
+        self.net.assert_counted(lost(&status));
         status
     }
 
@@ -355,6 +357,17 @@ pub fn assert_balanced(status: &Value) {
     let sum = |side: &str| ports.iter().map(|p| p[side]["packets"].as_u64().expect("a count")).sum::<u64>();
     assert_eq!(sum("rx"), n("received"), "ports against their sum: {status:#}");
     assert_eq!(sum("tx"), n("sent"), "ports against their sum: {status:#}");
+}
+
+/// Packets that a run says were lost: dropped for want of room, or never received.
+pub fn lost(status: &Value) -> u64 {
+    let n = |v: &Value| v.as_u64().unwrap_or(0);
+    let ports = status["ports"].as_array().into_iter().flatten();
+    let at_ports = ports.map(|p| {
+        let drops = p["drops"].as_object().into_iter().flatten().map(|(_, v)| n(v)).sum::<u64>();
+        n(&p["device"]["rx_missed"]) + drops
+    });
+    at_ports.sum::<u64>() + n(&status["conservation"]["dropped"])
 }
 
 /// What the kernel counted at interface `index`: nobody else sends there, and what came in while the run was on, `least` of

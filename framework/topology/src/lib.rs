@@ -90,6 +90,11 @@ pub fn cores() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|&i| set.is_set(i)).collect()
 }
 
+/// The core that the calling thread runs on, for the moment; for good if it is bound.
+pub fn current_core() -> Option<usize> {
+    Some(rustix::thread::sched_getcpu())
+}
+
 /// Hardware threads that share `core`'s execution units, `core` among them.
 pub fn siblings(core: usize) -> Vec<usize> {
     read_list(&format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"))

@@ -71,7 +71,7 @@ fn silent_control_clients(mode: Mode) {
         assert!(running.status()["ports"][0]["rx"]["packets"].as_u64() > Some(0));
         (rude, unfinished, silent)
     });
-    arrived.assert_whole(sent);
+    arrived.assert_whole(&net, sent);
     drop(rude);
     running.stop();
 }
@@ -102,7 +102,7 @@ fn slow_scrapers(mode: Mode) {
         }
         slow
     });
-    arrived.assert_whole(sent);
+    arrived.assert_whole(&net, sent);
     ping(a, &b.ip(), "");
     drop(slow);
     running.stop();

@@ -70,7 +70,7 @@ fn a_full_disk_ends_the_capture_alone(mode: Mode) {
             up => Err(format!("up is {up:?}")),
         });
     });
-    arrived.assert_whole(sent);
+    arrived.assert_whole(&net, sent);
     ping(a, &b.ip(), "");
     running.signal("TERM");
     let ended = running.end().expect(1);

@@ -22,7 +22,7 @@ fn until_up(net: &Net, switch: &Switch<'_>, index: usize, up: bool) {
 fn undisturbed(net: &Net, meanwhile: impl FnOnce()) {
     let [a, _, c] = &net.stations[..] else { unreachable!() };
     let (sent, arrived, ()) = flow_while(a, c, Duration::from_micros(500), meanwhile);
-    arrived.assert_whole(sent);
+    arrived.assert_whole(net, sent);
 }
 
 fn down_and_up(mode: Mode) {

@@ -35,7 +35,7 @@ fn ports_come_and_go(mode: Mode) {
             assert_eq!(removed, Ok(json!({ "port": "p2" })));
         }
     });
-    arrived.assert_whole(sent);
+    arrived.assert_whole(&net, sent);
     running.stop();
 }
 
@@ -55,7 +55,7 @@ fn batching_changes(mode: Mode) {
         }
         iperf(b, a, "-t 1");
     });
-    arrived.assert_whole(sent);
+    arrived.assert_whole(&net, sent);
     running.stop();
 }
 
@@ -75,6 +75,6 @@ fn queues_move_between_workers() {
             ping(b, &a.ip(), "");
         }
     });
-    arrived.assert_whole(sent);
+    arrived.assert_whole(&net, sent);
     running.stop();
 }

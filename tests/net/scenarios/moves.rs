@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::rig::{Net, mac};
 use crate::switch::{Mode, Switch, each_mode};
-use crate::traffic::{Sniffer, ping, receive_numbers, send_numbers, socket};
+use crate::traffic::{Arrived, Sniffer, ping, receive_numbers, send_numbers, socket};
 
 each_mode!(traffic_follows_a_station);
 
@@ -54,8 +54,8 @@ fn traffic_follows_a_station(mode: Mode) {
         });
         for flow in 0..FLOWS as u64 {
             let (first, end) = (flow * COUNT, (flow + 1) * COUNT);
-            let own: Vec<_> = arrived.numbers.iter().copied().filter(|n| (first..end).contains(n)).collect();
-            assert_eq!(own, (first..end).collect::<Vec<_>>(), "flow {flow}, in order");
+            let numbers = arrived.numbers.iter().copied().filter(|n| (first..end).contains(n));
+            Arrived { numbers: numbers.collect() }.assert_whole(&net, COUNT);
         }
         assert_eq!(elsewhere.stop(), [""; 0], "nothing goes where it was");
         leave(&net, here.index);

@@ -52,7 +52,7 @@ fn groups_and_broadcast(mode: Mode) {
     let (deaf, wire) = (socket(&d.ns, "0.0.0.0:7100"), Sniffer::start(&d.ns, "eth0", "in", "udp port 7100"));
     let heard = flow(&sender, &format!("{GROUP}:7100"), &[&members[0], &members[1], &deaf]);
     for member in &heard[..2] {
-        member.assert_whole(COUNT);
+        member.assert_whole(&net, COUNT);
     }
     assert_eq!(heard[2], Arrived::default());
     assert_eq!(wire.stop().len() as u64, COUNT);
@@ -61,13 +61,13 @@ fn groups_and_broadcast(mode: Mode) {
     let number = a.ns.ask(&["link", "show", "eth0"])[0]["ifindex"].as_u64().expect("a number");
     let members = [member6(b), member6(c)];
     for member in flow(&sender6, &format!("[{GROUP6}%{number}]:7101"), &[&members[0], &members[1]]) {
-        member.assert_whole(COUNT);
+        member.assert_whole(&net, COUNT);
     }
 
     sender.set_broadcast(true).expect("a socket of ours");
     let all = [b, c, d].map(|s| socket(&s.ns, "0.0.0.0:7102"));
     for station in flow(&sender, "10.77.0.255:7102", &all.each_ref()) {
-        station.assert_whole(COUNT);
+        station.assert_whole(&net, COUNT);
     }
     // Who has an address is asked by broadcast.
     for (x, y) in net.pairs() {

@@ -64,6 +64,6 @@ fn a_device_beside_wires(mode: Mode) {
     ping(a, "10.77.0.9", "");
     ping(b, "10.77.0.9", "-s 5000");
     let (sent, arrived, ()) = flow_while(a, b, Duration::from_micros(500), || ping(a, "10.77.0.9", ""));
-    arrived.assert_whole(sent);
+    arrived.assert_whole(&net, sent);
     running.stop();
 }
