@@ -19,11 +19,24 @@ fn captures() -> Vec<PathBuf> {
     all
 }
 
-/// All frames of a capture with their stamps, as tcpdump reads them.
-fn frames(file: &Path) -> String {
+/// All frames of a capture with their stamps and bytes, as tcpdump reads them.
+fn frames(file: &Path) -> Vec<String> {
     let file = file.to_str().expect("a plain path");
     let words = ["tcpdump", "-n", "-tt", "--time-stamp-precision=nano", "-xx", "-r", file];
-    Process::start(&mut program(&words)).end().expect(0).stdout
+    let text = Process::start(&mut program(&words)).end().expect(0).stdout;
+    let mut all: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match all.last_mut() {
+            Some(last) if line.starts_with('\t') => *last += line,
+            _ => all.push(line.to_owned()),
+        }
+    }
+    all
+}
+
+/// In a pipeline flows may overtake each other, so that only captures of one flow keep their order.
+fn has_order(mode: Mode, file: &Path) -> bool {
+    mode == Mode::RunToCompletion || file.file_stem().is_some_and(|s| s == "tcp-data")
 }
 
 fn captures_come_out_as_they_went_in(mode: Mode) {
@@ -33,7 +46,7 @@ fn captures_come_out_as_they_went_in(mode: Mode) {
     for format in ["pcap", "pcapng"] {
         // All at once, each by a way of its own.
         let dir = Dir::new();
-        let mut setup = Setup { ports: Vec::new(), ..Setup::new(mode) };
+        let mut setup = Setup { memory: "buffers = 65536".to_owned(), ..Setup::new(mode) };
         let (mut pairs, mut ins) = (Vec::new(), Vec::new());
         let files: Vec<_> = captures()
             .into_iter()
@@ -61,9 +74,13 @@ fn captures_come_out_as_they_went_in(mode: Mode) {
             accounted_for(Process::start(&mut program(&[&binary(), "run", "--json", &config])).end());
         let mut count = 0;
         for (from, to) in &files {
-            let (was, is) = (frames(from), frames(to));
-            assert!(was == is, "{} as {format}:\n{was}\nand then:\n{is}", from.display());
-            count += was.lines().filter(|l| !l.starts_with('\t')).count() as u64;
+            let (mut was, mut is) = (frames(from), frames(to));
+            if !has_order(mode, from) {
+                was.sort();
+                is.sort();
+            }
+            assert_eq!(is, was, "{} as {format}", from.display());
+            count += was.len();
         }
         assert_eq!(status["conservation"]["sent"], count, "{}", status["conservation"]);
     }
