@@ -37,6 +37,14 @@ impl PortNames {
         }
         self.0[i] = Some(name.into());
     }
+    /// The number that the next port gets.
+    pub const fn next(&self) -> u16 {
+        self.0.len() as u16
+    }
+    /// Leaves the next number unused.
+    pub fn skip(&mut self) {
+        self.0.push(None);
+    }
     /// Takes `name` out; its number stays unused.
     pub fn remove(&mut self, name: &str) {
         self.0.iter_mut().filter(|n| n.as_deref() == Some(name)).for_each(|n| *n = None);
