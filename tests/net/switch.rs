@@ -76,7 +76,9 @@ impl Setup {
 
     /// A learning switch between the stations of `net`.
     pub fn switch(net: &Net, mode: Mode) -> Self {
-        let port = |i: usize| (format!("p{i}"), format!("driver = \"packet\"\ninterface = \"p{i}\""));
+        let queues = if mode == Mode::TwoWorkers { 2 } else { 1 };
+        let keys = |i| format!("driver = \"packet\"\ninterface = \"p{i}\"\nqueues = {queues}");
+        let port = |i| (format!("p{i}"), keys(i));
         let ports = (0..net.stations.len()).map(port).collect();
         let stages = "[[stage]]\nname = \"sw\"\nkind = \"l2switch\"\n".to_owned();
         Self { ports, stages, ..Self::new(mode) }
@@ -321,6 +323,12 @@ impl Drop for Running<'_> {
             let [name, rx, tx, drops, device] = ["name", "rx", "tx", "drops", "device"].map(|k| &port[k]);
             eprintln!("{name}: rx {rx}, tx {tx}, dropped {drops}, device {device}");
         }
+        for ring in status["handoffs"].as_array().into_iter().flatten() {
+            eprintln!(
+                "{} to {}: {} packets, dropped {}",
+                ring["from"], ring["to"], ring["packets"], ring["drops"]
+            );
+        }
         for stage in status["stages"].as_array().into_iter().flatten() {
             eprintln!("{}: dropped {}", stage["name"], stage["drops"]);
         }
@@ -349,8 +357,8 @@ pub fn assert_balanced(status: &Value) {
     );
     let ports = status["ports"].as_array().expect("ports");
     let sum = |side: &str| ports.iter().map(|p| p[side]["packets"].as_u64().expect("a count")).sum::<u64>();
-    assert_eq!(sum("rx"), n("received"), "ports against their sum: {status:#}");
-    assert_eq!(sum("tx"), n("sent"), "ports against their sum: {status:#}");
+    // What a port had counted that was removed is in the sums alone.
+    assert!(sum("rx") <= n("received") && sum("tx") <= n("sent"), "ports against their sum: {status:#}");
 }
 
 /// Packets that a run says were lost: dropped for want of room, or never received.
