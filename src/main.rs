@@ -3,8 +3,8 @@
 
 mod ctl;
 mod demo;
-mod log;
 mod r#gen;
+mod log;
 mod ports;
 mod run;
 mod speaker;
