@@ -61,7 +61,8 @@ impl PacketPort {
     /// Finds the interface and claims it.
     pub fn open(keys: Keys, env: &OpenEnv) -> Result<Self, PortError> {
         let interface = keys.interface.clone();
-        let wrong = |problem: String| PortError::Config { driver: NAME, key: "interface".to_owned(), problem };
+        let wrong =
+            |problem: String| PortError::Config { driver: NAME, key: "interface".to_owned(), problem };
         let ask = Ask::new().map_err(|e| device(format!("a socket to ask about interfaces with: {e}")))?;
         let hardware = ask.hardware(&interface).map_err(|e| wrong(missing(&interface, &e)))?;
         if !hardware.ethernet {
@@ -80,9 +81,8 @@ impl PacketPort {
             )));
         }
         // Says now what would be said at start: a claim is of no use without the right to use it.
-        sys::packet_socket().map_err(|error| {
-            failure(&interface, &Failed { step: "opening a packet socket", error })
-        })?;
+        sys::packet_socket()
+            .map_err(|error| failure(&interface, &Failed { step: "opening a packet socket", error }))?;
         let claim = (!keys.shared).then(|| claim(&interface, hardware.index)).transpose().map_err(wrong)?;
         let info = PortInfo {
             driver: NAME,
@@ -137,7 +137,11 @@ impl PacketPort {
         if let Some(run) = &self.run {
             run.known.up.store(false, Ordering::Relaxed);
             if self.complaint.is_none() && run.was_connected() {
-                tracing::warn!(port = &*self.name, "{} is gone; the port waits for it to come back", self.label);
+                tracing::warn!(
+                    port = &*self.name,
+                    "{} is gone; the port waits for it to come back",
+                    self.label
+                );
             }
             // A new ring is read only when the old one is empty: what the kernel has yet to hand over of it comes first.
             run.drain(self.retire());
@@ -163,7 +167,11 @@ impl PacketPort {
     fn follow_name(&mut self) {
         match self.ask.name(self.ifindex) {
             Ok(name) if name != self.label => {
-                tracing::warn!(port = &*self.name, "{} is called {name} now; the port stays with it", self.label);
+                tracing::warn!(
+                    port = &*self.name,
+                    "{} is called {name} now; the port stays with it",
+                    self.label
+                );
                 self.label = name;
             }
             _ => {}

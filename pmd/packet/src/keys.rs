@@ -64,7 +64,9 @@ impl Keys {
             false => None,
         };
         Ok(Self {
-            interface: keys.need_text("interface", "the name of a network interface, as in `ip link`")?.to_owned(),
+            interface: keys
+                .need_text("interface", "the name of a network interface, as in `ip link`")?
+                .to_owned(),
             promiscuous: keys.flag("promiscuous", true)?,
             fanout: keys.word("fanout", fanout::HASH, &words)?,
             block: block as u32,
@@ -80,11 +82,7 @@ impl Keys {
         let block = u64::from(self.block);
         let bytes = u64::from(entries) * (u64::from(longest) + u64::from(FRAME_FRONT));
         let fits = bytes.div_ceil(block).min(MOST_BYTES / block).max(LEAST_BLOCKS);
-        RxShape {
-            block: self.block,
-            blocks: self.blocks.unwrap_or(fits as u32),
-            retire_ms: self.retire_ms,
-        }
+        RxShape { block: self.block, blocks: self.blocks.unwrap_or(fits as u32), retire_ms: self.retire_ms }
     }
 }
 
@@ -94,7 +92,8 @@ fn retire(time: Duration) -> Result<u32, KeyError> {
     match u32::try_from(ms) {
         Ok(n @ 1..=1000) if Duration::from_millis(n.into()) == time => Ok(n),
         _ => {
-            let problem = format!("{time:?} is not one the kernel can keep: use whole milliseconds, 1ms to 1s");
+            let problem =
+                format!("{time:?} is not one the kernel can keep: use whole milliseconds, 1ms to 1s");
             Err(KeyError::new("retire", problem))
         }
     }
@@ -130,7 +129,10 @@ mod tests {
         assert!(wrong("block = \"32M\"").ends_with("from 4K to 16M"));
         assert!(wrong("blocks = 1").ends_with("1 is not a whole number from 2 to 32767"));
         for time in ["0", "1500us", "2s"] {
-            assert!(wrong(&format!("retire = {time:?}")).ends_with("whole milliseconds, 1ms to 1s"), "{time}");
+            assert!(
+                wrong(&format!("retire = {time:?}")).ends_with("whole milliseconds, 1ms to 1s"),
+                "{time}"
+            );
         }
         assert_eq!(read("interface = \"e\"\nretire = \"1s\"\nblock = \"4K\"").unwrap().retire_ms, 1000);
     }

@@ -193,5 +193,6 @@ pub mod vnet {
 }
 
 const _: () = assert!(BlockHeader::LEN == 48 && FrameHeader::LEN == 48 && LinkAddress::LEN == 20);
-const _: () = assert!(VnetHeader::LEN == 10 && size_of::<RingRequest>() == 28 && size_of::<Membership>() == 16);
+const _: () =
+    assert!(VnetHeader::LEN == 10 && size_of::<RingRequest>() == 28 && size_of::<Membership>() == 16);
 const _: () = assert!(BlockHeader::STATUS == 8 && BlockHeader::NUM_PKTS == 12 && FrameHeader::STATUS == 20);

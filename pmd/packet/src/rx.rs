@@ -105,7 +105,8 @@ impl Rx {
         let Self { state, local, pool, drops, .. } = self;
         let Some(ring) = &mut state.ring else { return false };
         let want = out.room().min(ring.open().unwrap_or(0) as usize);
-        let mut landing = Landing { slots: local.take_bulk(*pool, want), local, pool: *pool, port: state.port };
+        let mut landing =
+            Landing { slots: local.take_bulk(*pool, want), local, pool: *pool, port: state.port };
         while out.room() > 0 {
             let before = ring.position();
             let landed = match ring.next(state.prefetch) {

@@ -73,9 +73,8 @@ impl RxSocket {
     pub fn is_pending(&self) -> bool {
         let word = |at| self.map.word(at).load(Ordering::Acquire);
         // The count first: a block that is handed over in between was pending when it was looked at.
-        (0..self.shape.blocks).any(|b| {
-            word(self.shape.num_pkts(b)) != 0 && word(self.shape.status(b)) & rx_status::USER == 0
-        })
+        (0..self.shape.blocks)
+            .any(|b| word(self.shape.num_pkts(b)) != 0 && word(self.shape.status(b)) & rx_status::USER == 0)
     }
 }
 

@@ -51,9 +51,7 @@ pub fn get<T: FromBytes + IntoBytes>(fd: BorrowedFd<'_>, level: c_int, name: c_i
     let bytes = value.as_mut_bytes();
     let mut len = bytes.len() as libc::socklen_t;
     // SAFETY: the kernel writes no more bytes than there are.
-    check(unsafe {
-        libc::getsockopt(fd.as_raw_fd(), level, name, bytes.as_mut_ptr().cast(), &raw mut len)
-    })?;
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, bytes.as_mut_ptr().cast(), &raw mut len) })?;
     Ok(value)
 }
 
@@ -280,10 +278,8 @@ pub fn holder_of(name: &str) -> Option<u32> {
     }
     let len = core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
     // SAFETY: the address has as many bytes.
-    check(unsafe {
-        libc::connect(fd.as_raw_fd(), (&raw const address).cast(), len as libc::socklen_t)
-    })
-    .ok()?;
+    check(unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), len as libc::socklen_t) })
+        .ok()?;
     let [pid, _, _] = get::<[u32; 3]>(fd.as_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
     (pid != 0).then_some(pid)
 }

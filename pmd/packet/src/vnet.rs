@@ -73,7 +73,13 @@ fn offloads(h: &VnetHeader, frame: &[u8], tagged: bool) -> Result<(Flags, Ext), 
 /// # Errors
 /// Why it cannot be sent.
 #[inline]
-pub fn sent(flags: Flags, ext: &Ext, first: &[u8], total: u32, tagged: bool) -> Result<VnetHeader, DropReason> {
+pub fn sent(
+    flags: Flags,
+    ext: &Ext,
+    first: &[u8],
+    total: u32,
+    tagged: bool,
+) -> Result<VnetHeader, DropReason> {
     if flags.has(Flags::TX_L3) {
         return Err(DropReason::UnsupportedOffload);
     }

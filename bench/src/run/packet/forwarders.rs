@@ -110,12 +110,24 @@ impl Forwarder for Testpmd {
     fn start(&mut self) -> Result<(), BenchError> {
         let mut command = Command::new("stdbuf");
         command.args(["-oL", TESTPMD, "-n", "2", "--no-pci", "--no-telemetry", "--in-memory", "-m", "256"]);
-        command.args(["-l", &format!("{},{}", self.main, self.worker), "--main-lcore", &self.main.to_string()]);
+        command.args([
+            "-l",
+            &format!("{},{}", self.main, self.worker),
+            "--main-lcore",
+            &self.main.to_string(),
+        ]);
         command.arg(format!("--file-prefix=ringwright-packet-{}", std::process::id()));
         for (i, interface) in F.iter().enumerate() {
             command.arg(format!("--vdev=net_af_packet{i},iface={interface}"));
         }
-        command.args(["--", "-i", "--forward-mode=io", "--burst=32", "--nb-cores=1", "--total-num-mbufs=16384"]);
+        command.args([
+            "--",
+            "-i",
+            "--forward-mode=io",
+            "--burst=32",
+            "--nb-cores=1",
+            "--total-num-mbufs=16384",
+        ]);
         let mut lines = Lines::start(TESTPMD, command)?;
         lines.expect("both ports", PATIENCE, |l| l.starts_with("Checking link statuses").then_some(()))?;
         lines.tell("start")?;
@@ -182,13 +194,16 @@ impl Forwarder for Bridge {
     fn stop(&mut self) -> Result<(), BenchError> {
         self.thread = None;
         let from = F[0];
-        self.shell(&format!("echo 0 > /sys/class/net/{from}/threaded; ethtool -K {from} gro off; ip link del br0"))
+        self.shell(&format!(
+            "echo 0 > /sys/class/net/{from}/threaded; ethtool -K {from} gro off; ip link del br0"
+        ))
     }
 }
 
 /// The kernel thread whose name begins with `name`; the youngest, if there are several.
 fn kernel_thread(name: &str) -> Option<u32> {
-    let all = fs::read_dir("/proc").ok()?.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let all =
+        fs::read_dir("/proc").ok()?.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     let is = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.starts_with(name));
     all.filter(is).max()
 }

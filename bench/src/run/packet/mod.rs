@@ -78,7 +78,9 @@ pub fn run(args: &Args) -> Result<ExitCode, BenchError> {
     };
     let left_out = || timing.no_peers.then(|| "left out by --no-peers".to_owned()).map_or(Ok(()), Err);
     let testpmd = left_out().and_then(|()| match installed("dpdk-testpmd") {
-        true => Ok(Box::new(Testpmd { worker: forwarder, main: generating, lines: None }) as Box<dyn Forwarder>),
+        true => {
+            Ok(Box::new(Testpmd { worker: forwarder, main: generating, lines: None }) as Box<dyn Forwarder>)
+        }
         false => Err("not installed; apt-get install dpdk-dev".to_owned()),
     });
     peer("testpmd net_af_packet", testpmd, "io, burst 32, one worker");

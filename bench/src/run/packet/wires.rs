@@ -35,7 +35,9 @@ fn ip(arguments: &str) -> Result<(), BenchError> {
 
 /// Removes what a run left that was killed.
 fn sweep() {
-    for name in fs::read_dir(NAMES).into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok()) {
+    for name in
+        fs::read_dir(NAMES).into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok())
+    {
         let pid = name.strip_prefix(PREFIX).and_then(|n| n.split('-').next()?.parse::<u32>().ok());
         if pid.is_some_and(|pid| !fs::exists(format!("/proc/{pid}")).unwrap_or(true)) {
             let _ = ip(&format!("netns del {name}"));
@@ -65,8 +67,15 @@ impl Wires {
         for name in &wires.names {
             ip(&format!("netns add {name}"))?;
             // What interfaces say by themselves is no part of any measurement.
-            output(Command::new("ip").args(["netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1"]))
-                .map_err(error)?;
+            output(Command::new("ip").args([
+                "netns",
+                "exec",
+                name,
+                "sysctl",
+                "-qw",
+                "net.ipv6.conf.default.disable_ipv6=1",
+            ]))
+            .map_err(error)?;
         }
         ip(&format!("-n {f} link add {} type veth peer name {A} netns {a}", F[0]))?;
         ip(&format!("-n {f} link add {} type veth peer name {B} netns {b}", F[1]))?;
