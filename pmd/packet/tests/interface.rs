@@ -129,7 +129,8 @@ fn a_port_goes_on_after_its_interface_was_down_or_without_carrier() {
             let round = round as u64;
             peer.send(&frame(60, round));
             ip(down);
-            assert!(!b.port.link().up, "{down}");
+            // The kernel says so a moment later.
+            wait_for(down, || !b.port.link().up);
             assert_eq!(b.receive(1), [frame(60, round)], "what came in before");
             (0..3).for_each(|i| b.put(&frame(60, i)));
             assert_eq!((b.send(), b.batch.len()), (0, 0));
