@@ -12,4 +12,5 @@ mod output;
 mod rig;
 mod runs;
 mod signals;
+mod traffic;
 mod usage;

@@ -1,0 +1,16 @@
+//! What happens on the wires, and to them, one file for each kind.
+
+mod clients;
+mod disk;
+mod endings;
+mod files;
+mod interfaces;
+mod live;
+mod moves;
+mod multicast;
+mod ndp;
+mod pings;
+mod refusals;
+mod taps;
+mod tcp;
+mod vlans;
