@@ -25,7 +25,7 @@ use crate::speaker::Voice;
 pub enum Format {
     /// Level, spans, message: for people.
     Text,
-    /// One JSON object a line: for programs.
+    /// One JSON object a line, also for what is no event of the log: for programs.
     Json,
 }
 
@@ -183,10 +183,7 @@ where
             let read = written.and_then(|w| serde_json::from_str(w.as_str()).ok());
             spans.insert(span.name().to_owned(), read.unwrap_or_else(|| Value::Object(Map::new())));
         }
-        let mut line = Map::new();
-        let now = std::time::SystemTime::now();
-        line.insert("time".to_owned(), humantime::format_rfc3339_millis(now).to_string().into());
-        line.insert("level".to_owned(), event.metadata().level().as_str().to_ascii_lowercase().into());
+        let mut line = begin(event.metadata().level().as_str());
         line.insert("target".to_owned(), event.metadata().target().into());
         line.insert("message".to_owned(), fields.0.remove("message").unwrap_or_default());
         for (key, object) in [("fields", fields.0), ("spans", spans)] {
@@ -196,6 +193,21 @@ where
         }
         writeln!(writer, "{}", Value::Object(line))
     }
+}
+
+/// What every object has.
+fn begin(level: &str) -> Map<String, Value> {
+    let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
+    let all = [("time", now.to_string()), ("level", level.to_ascii_lowercase())];
+    all.into_iter().map(|(k, v)| (k.to_owned(), v.into())).collect()
+}
+
+/// What the command says about its run, as an object and a line.
+pub fn object(message: &impl fmt::Display) -> String {
+    let mut line = begin("info");
+    line.insert("target".to_owned(), "ringwright".into());
+    line.insert("message".to_owned(), message.to_string().into());
+    format!("{}\n", Value::Object(line))
 }
 
 /// An event's fields, each as near to its type as JSON has it.

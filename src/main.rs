@@ -3,6 +3,7 @@
 
 mod ctl;
 mod demo;
+mod r#gen;
 mod log;
 mod ports;
 mod run;
@@ -41,6 +42,8 @@ enum Command {
     Demo(DemoArgs),
     /// Runs a configuration until it is stopped, its time is up, or its inputs are exhausted.
     Run(RunArgs),
+    /// Makes traffic over any port, and checks what comes back. Says how fast it could be at most first.
+    Gen(r#gen::GenArgs),
     /// Reads a configuration, says what is wrong with it, and how many buffers it takes. Opens nothing.
     Check(CheckArgs),
     /// Lists what ports can be made of on this machine.
@@ -129,7 +132,7 @@ fn core(s: &str) -> Result<usize, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let speaker = Speaker::new();
+    let speaker = Speaker::new(cli.log.log_format);
     let code = {
         let voice = speaker.voice();
         let log = log::Log::start(&cli.log, &voice);
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         match cli.command {
             Command::Demo(args) => run_demo(&args, &signals, &voice),
             Command::Run(args) => run_config(&args, &signals, log, &voice),
+            Command::Gen(args) => run_gen(&args, &signals, &voice),
             Command::Check(args) => check_config(&args, &voice),
             Command::Ports(args) => match ports::Ports::list() {
                 Ok(ports) => finish(&ports, &ports, args.json, true, &voice),
@@ -207,6 +211,21 @@ fn run_config(args: &RunArgs, signals: &Signals, log: log::Log, voice: &Voice) -
             }
             let clean = outcome.faults.is_empty() && outcome.status.conservation.unexplained == Some(0);
             finish(&outcome.status, &run::Summary(&outcome.status), args.json, clean, voice)
+        }
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn run_gen(args: &r#gen::GenArgs, signals: &Signals, voice: &Voice) -> ExitCode {
+    let drivers = ringwright::drivers::all();
+    let result = r#gen::run(args, &drivers, &signals.stop, |line| voice.say(line));
+    signals.over.store(true, Ordering::SeqCst);
+    match result {
+        Ok(outcome) => {
+            for fault in &outcome.faults {
+                voice.say(format_args!("ringwright: {fault}"));
+            }
+            finish(&outcome.report, &outcome.report, args.json(), outcome.is_done(), voice)
         }
         Err(e) => fail(&e, e.is_usage(), voice),
     }

@@ -7,8 +7,10 @@
 
 mod ctl;
 mod failures;
+mod logs;
 mod output;
 mod rig;
 mod runs;
 mod signals;
+mod traffic;
 mod usage;

@@ -4,6 +4,7 @@ pub mod all;
 pub mod demo;
 pub mod distance;
 pub mod null;
+pub mod packet;
 pub mod pool;
 pub mod ring;
 

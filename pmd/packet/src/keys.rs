@@ -16,10 +16,7 @@ const PAGE: u64 = 4096;
 const BLOCK: u64 = 128 << 10;
 /// The kernel gives blocks in one piece.
 const MOST_BLOCK: u64 = 16 << 20;
-/// Default blocks. Each is handed over after a millisecond, however few frames are in it: so many blocks are so many
-/// milliseconds that a worker may be kept from its core. And one holds no more than one frame or two of 64 KiB.
-const BLOCKS: u64 = 64;
-/// Blocks at least, when they are large, and bytes of default blocks at most.
+/// Default blocks at least, and bytes of default blocks at most.
 const LEAST_BLOCKS: u64 = 8;
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -84,7 +81,7 @@ impl Keys {
     pub fn rx_shape(&self, entries: u32, longest: u32) -> RxShape {
         let block = u64::from(self.block);
         let bytes = u64::from(entries) * (u64::from(longest) + u64::from(FRAME_FRONT));
-        let fits = bytes.div_ceil(block).max(BLOCKS).min(MOST_BYTES / block).max(LEAST_BLOCKS);
+        let fits = bytes.div_ceil(block).min(MOST_BYTES / block).max(LEAST_BLOCKS);
         RxShape { block: self.block, blocks: self.blocks.unwrap_or(fits as u32), retire_ms: self.retire_ms }
     }
 }
@@ -115,13 +112,8 @@ mod tests {
         let k = read("interface = \"eth1\"").unwrap();
         assert_eq!((k.promiscuous, k.fanout, k.qdisc_bypass, k.shared), (true, fanout::HASH, true, false));
         let shape = k.rx_shape(1024, 1518);
-        assert_eq!(shape, RxShape { block: 128 << 10, blocks: 64, retire_ms: 1 });
-        assert_eq!(k.rx_shape(8192, 1518).blocks, 101);
-        assert_eq!(
-            read("interface = \"e\"\nblock = \"16M\"").unwrap().rx_shape(64, 1518).blocks,
-            8,
-            "never fewer"
-        );
+        assert_eq!(shape, RxShape { block: 128 << 10, blocks: 13, retire_ms: 1 });
+        assert_eq!(k.rx_shape(64, 1518).blocks, 8, "never fewer");
         assert_eq!(k.rx_shape(32_768, 65_535).len(), 64 << 20, "never more than 64 MiB unasked");
         let r = shape.request();
         assert_eq!((r.frame_nr, r.block_size % 4096), (r.block_nr, 0));

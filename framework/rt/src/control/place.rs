@@ -47,6 +47,12 @@ impl Place {
             // Folders that are there keep their mode.
             let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
             made.map_err(at(dir, "making the socket's folder"))?;
+            if fs::metadata(dir).is_ok_and(|m| m.mode() & 0o022 != 0 && m.mode() & 0o1000 == 0) {
+                tracing::warn!(
+                    "{}: others may write here, and put a socket of theirs in place of ours",
+                    dir.display()
+                );
+            }
         }
         let mut lock_path = path.clone().into_os_string();
         lock_path.push(".lock");

@@ -83,7 +83,8 @@ impl Control {
         self.place.path()
     }
 
-    /// Ends it: what is being worked on is answered, within a second.
+    /// Ends it: what is being worked on is answered, within a second. Whoever holds the host's lock meanwhile waits for
+    /// that second in vain.
     pub fn stop(self) {
         drop(self);
     }

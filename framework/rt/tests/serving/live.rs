@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use graph::{GraphBuilder, OnFull, To};
 use hw::{Pages, Window};
 use mem::{Layout, Memory};
-use port::{Driver, OpenEnv, PortConfig};
+use port::{Driver, OpenEnv, OpenPort, PortConfig};
 use ringwright_rt::control::{Client, Code, Command, Host, Limits, Observation, Refusal, Request};
-use ringwright_rt::{Runtime, WorkerPlan, telemetry};
+use ringwright_rt::{Idle, Role, Runtime, WorkerPlan, telemetry};
 use serde_json::Value;
 use stages::{MacSwap, PortMap};
 
@@ -30,6 +30,14 @@ impl Host for Instance {
     }
 }
 
+/// A port that makes frames and takes them.
+fn open(runtime: &Runtime, name: &str) -> (Box<dyn OpenPort>, PortConfig) {
+    let env = OpenEnv { memory: runtime.memory().clone(), name: name.into() };
+    let mut cfg = PortConfig::new(0);
+    (cfg.rx_ring, cfg.tx_ring) = (256.try_into().unwrap(), 256.try_into().unwrap());
+    (null::Null::new().open(&"frames = \"udp\"".parse().unwrap(), &env).unwrap(), cfg)
+}
+
 /// Two ports that make and take frames, one worker, one stage.
 pub struct Running {
     pub host: Arc<Mutex<Instance>>,
@@ -41,25 +49,23 @@ impl Running {
             Memory::new(Window::reserve(Window::LEN).unwrap(), Layout::for_frame_room(2048).unwrap());
         memory.add_pool(4096, None, Pages::Any).unwrap();
         let mut runtime = Runtime::new(memory);
-        let driver = null::Null::new();
         for name in ["left", "right"] {
-            let env = OpenEnv { memory: runtime.memory().clone(), name: name.into() };
-            let mut cfg = PortConfig::new(0);
-            (cfg.rx_ring, cfg.tx_ring) = (256.try_into().unwrap(), 256.try_into().unwrap());
-            runtime.add_port(name, driver.open(&"frames = \"udp\"".parse().unwrap(), &env).unwrap(), cfg);
+            let (open, cfg) = open(&runtime, name);
+            runtime.add_port(name, open, cfg, OnFull::Drop);
         }
         let swap = MacSwap::new(Some(PortMap::pairs(&[(0, 1)]).unwrap()));
         let plan = WorkerPlan {
             core: None,
+            role: Role::RunToCompletion,
+            idle: Idle::Busy,
             rx: vec![(0, 0), (1, 0)],
             tx: vec![(0, 0), (1, 0)],
-            on_full: OnFull::Drop,
             stages: 1,
-            graph: Box::new(|local| {
+            graph: Some(Box::new(|local| {
                 let mut graph = GraphBuilder::new(local);
                 let swap = graph.add("swap", Box::new(swap));
                 graph.build(To::Node(swap))
-            }),
+            })),
         };
         runtime.start(vec![plan]).unwrap();
         let mut instance = Instance { runtime, frozen: None };
@@ -153,6 +159,46 @@ fn counters_only_grow_under_traffic_and_sums_hold() {
         assert!(moved("rx") > 0.0 && moved("tx") > 0.0);
     }
     assert!(last.len() > 100);
+    let status = running.host.lock().unwrap().runtime.stop();
+    assert_eq!(status.conservation.unexplained, Some(0));
+}
+
+#[test]
+fn counters_do_not_go_backwards_when_ports_go_and_come_back() {
+    let running = Running::start();
+    let e = exporter(running.host.clone(), telemetry::Limits::default());
+    let scrape = || {
+        std::thread::sleep(Duration::from_millis(60));
+        let text = get(e.address(), "/metrics").body;
+        let counters =
+            series(&text).into_iter().filter(|(n, _)| n.contains("_total") || n.contains("_count"));
+        counters.map(|(n, v)| (n.to_owned(), v)).collect::<BTreeMap<_, _>>()
+    };
+    let mine = r#"ringwright_port_packets_total{port="right",queue="0",direction="rx"}"#;
+    let mut seen = scrape();
+    assert!(seen[mine] > 0.0);
+    for round in 0..3 {
+        {
+            let runtime = &mut running.host.lock().unwrap().runtime;
+            let number = runtime.port("right").unwrap();
+            runtime.remove_port(number).unwrap();
+        }
+        let without = scrape();
+        {
+            let runtime = &mut running.host.lock().unwrap().runtime;
+            let (open, cfg) = open(runtime, "right");
+            runtime.add_port_live("right", open, cfg, OnFull::Drop, None).unwrap();
+        }
+        let again = scrape();
+        for now in [&without, &again] {
+            for (name, value) in now {
+                let before = seen.insert(name.clone(), *value).unwrap_or(0.0);
+                assert!(*value >= before, "round {round}: {name}: {before} and then {value}");
+            }
+        }
+        assert!(without.contains_key(mine), "what it had counted stays");
+        assert!(again[mine] > without[mine], "and goes on");
+    }
     let status = running.host.lock().unwrap().runtime.stop();
     assert_eq!(status.conservation.unexplained, Some(0));
 }

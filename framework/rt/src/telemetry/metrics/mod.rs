@@ -66,12 +66,13 @@ struct Past {
 }
 
 impl Memory {
-    /// A device counts from 0 when its port comes back; an estimate may become smaller. Neither is shown: a device's counts
-    /// go on, an estimate waits.
+    /// A device and a ring between workers count from 0 when their port comes back; an estimate may become smaller. Neither
+    /// is shown: those counts go on, an estimate waits.
     fn shown(&mut self, title: &Title, labels: &Labels, now: u64) -> u64 {
         let device = [ports::DEVICE, ports::DEVICE_GOOD, ports::DEVICE_MISSED, ports::DEVICE_BAD];
         let estimate = (title.name, title.unit) == (workers::STAGE, "cycles");
-        if !estimate && !device.contains(&title.name) {
+        let ring = labels.iter().any(|l| l.0 == "from");
+        if !estimate && !ring && !device.contains(&title.name) {
             return now;
         }
         let past = self.0.entry((title.name, title.unit, labels.clone())).or_default();

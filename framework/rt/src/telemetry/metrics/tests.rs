@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use meter::{Direction, DropReason, Meter, QueueMeter, Snapshot, StageMeter, WorkerMeter};
 
 use super::*;
 use crate::telemetry::cost::Found;
 use crate::{
-    Conservation, DeviceStatus, LinkStatus, Lint, PoolStatus, PortStatus, StageStatus, Status, Traffic,
-    WorkerStatus,
+    Conservation, DeviceStatus, HandoffStatus, Idle, LinkStatus, Lint, PoolStatus, PortStatus, Role,
+    StageStatus, Status, Traffic, WorkerStatus,
 };
 
 /// An observation in which everything that can be known is.
@@ -22,6 +23,9 @@ fn full() -> Observation {
     (worker.cache_hits, worker.cache_misses) = (640, 3);
     (worker.cached, worker.posted, worker.inflight, worker.batched, worker.parked) = (64, 1024, 32, 5, 1);
     worker.cycles_per_packet.add(90, 100);
+    (worker.sleeps, worker.over_bound, worker.longest_sleep) = (3, 1, 70);
+    worker.sleep_gaps.add(40, 2);
+    worker.sleep_gaps.add(70, 1);
     let mut stage = StageMeter { calls: 4, packets: 100, created: 2, consumed: 3, ..StageMeter::default() };
     (stage.timed_calls, stage.timed_packets, stage.timed_cycles) = (1, 50, 1_000);
     stage.drops.add(DropReason::NoRoute, 9);
@@ -54,13 +58,24 @@ fn full() -> Observation {
         node: Some(0),
         pages: "2M",
         capacity: 8192,
-        available: 7130,
+        available: 6618,
         cache_hits: 640,
         cache_misses: 3,
     };
-    let mut w = WorkerStatus::new(0, Some(1), &worker);
+    let mut w = WorkerStatus::new(
+        0,
+        Some(1),
+        Role::Process,
+        Idle::Sleep { bound: Duration::from_micros(50) },
+        &worker,
+    );
     w.cycles.stall = Some(50);
+    let drops = BTreeMap::from([("handoff_full", 11)]);
+    let ring =
+        HandoffStatus { from: 0, to: 1, port: None, packets: 90, drops, occupancy: 256, capacity: 1024 };
+    let link = HandoffStatus { port: Some("p0".into()), ..ring.clone() };
     let status = Status {
+        handoffs: vec![ring, link],
         schema: 1,
         version: "0.1.0",
         elapsed_s: 1.5,
@@ -119,9 +134,20 @@ fn samples_are_what_was_observed() {
         r#"ringwright_cycles_per_packet_bucket{le="79.0",worker="0"} 0"#,
         r#"ringwright_cycles_per_packet_bucket{le="95.0",worker="0"} 100"#,
         r#"ringwright_cycles_per_packet_sum{worker="0"} 9000.0"#,
+        r#"ringwright_worker_info{worker="0",core="1",role="process",idle="sleep"} 1"#,
+        r#"ringwright_worker_sleeps_total{worker="0",core="1"} 3"#,
+        r#"ringwright_worker_sleeps_over_bound_total{worker="0",core="1"} 1"#,
+        r#"ringwright_worker_sleep_seconds_bucket{le="0.00005",worker="0"} 2"#,
+        r#"ringwright_worker_sleep_seconds_bucket{le="0.0001",worker="0"} 3"#,
+        r#"ringwright_worker_longest_sleep_seconds{worker="0",core="1"} 0.00007"#,
+        r#"ringwright_worker_sleep_bound_seconds{worker="0",core="1"} 0.00005"#,
+        r#"ringwright_handoff_packets_total{from="0",to="1"} 90"#,
+        r#"ringwright_handoff_packets_total{from="0",to="1",port="p0"} 90"#,
+        r#"ringwright_handoff_occupancy_ratio{from="0",to="1"} 0.25"#,
+        r#"ringwright_drops_total{from="0",to="1",reason="handoff_full"} 11"#,
         r#"ringwright_stage_cycles_total{worker="0",stage="sw"} 2000"#,
-        r#"ringwright_pool_buffers{node="0",state="free"} 7066"#,
-        r#"ringwright_pool_buffers{node="0",state="other"} 6"#,
+        r#"ringwright_pool_buffers{node="0",state="free"} 6554"#,
+        r#"ringwright_pool_buffers{node="0",state="other"} 518"#,
         r#"ringwright_pool_cache_total{worker="0",result="miss"} 3"#,
         "ringwright_packets_unexplained 0",
         r#"ringwright_lint{lint="core_shared",object="core 1"} 1"#,
@@ -155,7 +181,7 @@ fn what_is_unknown_is_absent() {
         assert!(there.is_empty(), "{there:?}");
     }
     has(&lines, r#"ringwright_port_info{port="p0",driver="null"} 1"#);
-    has(&lines, r#"ringwright_pool_buffers{state="free"} 7066"#);
+    has(&lines, r#"ringwright_pool_buffers{state="free"} 6554"#);
 }
 
 #[test]
@@ -169,8 +195,8 @@ fn with_several_pools_only_what_is_free_is_known() {
     assert_eq!(
         pools,
         [
-            r#"ringwright_pool_buffers{node="0",state="free"} 7130"#,
-            r#"ringwright_pool_buffers{node="1",state="free"} 7130"#
+            r#"ringwright_pool_buffers{node="0",state="free"} 6618"#,
+            r#"ringwright_pool_buffers{node="1",state="free"} 6618"#
         ]
     );
 }

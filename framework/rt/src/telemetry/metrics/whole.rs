@@ -11,7 +11,7 @@ const CACHE: Title = Title::plain(
 );
 const UNEXPLAINED: Title =
     Title::plain("packets_unexplained", "Packets that nothing accounts for; absent while that is not known.");
-const HELD: Title = Title::plain("packets_held", "Packets in workers' batches.");
+const HELD: Title = Title::plain("packets_held", "Packets in workers' batches and in rings between workers.");
 const LINT: Title =
     Title::plain("lint", "Something that is not as it should be: see the log and /api/v1/status.");
 const BUILD: Title = Title::plain("build_info", "The version that runs.");
@@ -46,6 +46,8 @@ fn pools(o: &Observation, s: &mut Sheet) {
         let here = [m.cached, m.posted, m.inflight, m.batched + m.parked];
         places.iter_mut().zip(here).for_each(|(p, n)| p.1 += n);
     }
+    // Packets in rings between workers are in nobody's batches.
+    places[3].1 += o.status.handoffs.iter().map(|h| h.occupancy).sum::<u64>();
     let pools = &o.status.pools;
     for p in pools {
         let of = |state: Option<&str>| {
