@@ -1,5 +1,6 @@
 //! What stations say to each other, and what arrived.
 
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,6 +110,22 @@ pub fn receive_numbers(socket: &UdpSocket, done: &AtomicBool) -> Arrived {
         }
     }
     arrived
+}
+
+/// All datagrams that have come or come within 300 ms of the last.
+pub fn receive_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
+    let (mut all, mut quiet) = (Vec::new(), 0);
+    let mut datagram = vec![0; 65_536];
+    while quiet < 3 {
+        match socket.recv(&mut datagram) {
+            Ok(len) => {
+                quiet = 0;
+                all.push(datagram[..len].to_vec());
+            }
+            Err(_) => quiet += 1,
+        }
+    }
+    all
 }
 
 /// A numbered flow from one station to another while `meanwhile` happens; it ends with that.
@@ -265,17 +282,39 @@ pub fn iperf_server(at: &Station) -> Process {
     server
 }
 
+/// An iperf3 between two stations that goes on beside a test.
+pub struct Iperf {
+    client: RefCell<Process>,
+    _server: Process,
+}
+
+impl Iperf {
+    #[track_caller]
+    pub fn start(from: &Station, to: &Station, options: &str) -> Self {
+        let server = iperf_server(to);
+        let target = to.ip();
+        let words = ["iperf3", "-J", "-c", &target].into_iter().chain(options.split_whitespace());
+        let client = from.ns.start(&words.collect::<Vec<_>>());
+        Self { client: RefCell::new(client), _server: server }
+    }
+
+    pub fn is_over(&self) -> bool {
+        !self.client.borrow_mut().is_running()
+    }
+
+    /// Its report.
+    #[track_caller]
+    pub fn end(self) -> Value {
+        let report = self.client.into_inner().end().json();
+        assert_eq!(report["error"], Value::Null, "iperf3: {}", report["error"]);
+        report
+    }
+}
+
 /// Runs iperf3 between two stations and returns its report.
 #[track_caller]
 pub fn iperf(from: &Station, to: &Station, options: &str) -> Value {
-    let server = iperf_server(to);
-    let target = to.ip();
-    let words = ["iperf3", "-J", "-c", &target].into_iter().chain(options.split_whitespace());
-    let ended = from.ns.run(&words.collect::<Vec<_>>());
-    let report = ended.json();
-    assert_eq!(report["error"], Value::Null, "iperf3 {options}: {}", report["error"]);
-    drop(server);
-    report
+    Iperf::start(from, to, options).end()
 }
 
 // --- Frames on a wire ---

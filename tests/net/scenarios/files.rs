@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::process::{Process, has, program, skip};
-use crate::rig::Dir;
-use crate::switch::{Mode, Setup, accounted_for, binary, each_mode, write};
+use crate::rig::{Dir, Net};
+use crate::switch::{Mode, Setup, Switch, accounted_for, binary, each_mode, write};
+use crate::traffic::Sniffer;
 
-each_mode!(captures_come_out_as_they_went_in);
+each_mode!(captures_come_out_as_they_went_in captures_go_over_wires);
 
 /// The captures of real protocols.
 fn captures() -> Vec<PathBuf> {
@@ -20,15 +21,20 @@ fn captures() -> Vec<PathBuf> {
 }
 
 /// All frames of a capture with their stamps and bytes, as tcpdump reads them.
-fn frames(file: &Path) -> Vec<String> {
+pub fn frames(file: &Path) -> Vec<String> {
     let file = file.to_str().expect("a plain path");
     let words = ["tcpdump", "-n", "-tt", "--time-stamp-precision=nano", "-xx", "-r", file];
     let text = Process::start(&mut program(&words)).end().expect(0).stdout;
+    group(text.lines().map(str::to_owned).collect())
+}
+
+/// One line for each frame, of those that tcpdump prints: one about it, then some with its bytes.
+pub fn group(lines: Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for line in text.lines() {
+    for line in lines {
         match all.last_mut() {
-            Some(last) if line.starts_with('\t') => *last += line,
-            _ => all.push(line.to_owned()),
+            Some(last) if line.starts_with('\t') => *last += &line,
+            _ => all.push(line),
         }
     }
     all
@@ -84,4 +90,45 @@ fn captures_come_out_as_they_went_in(mode: Mode) {
         }
         assert_eq!(status["conservation"]["sent"], count, "{}", status["conservation"]);
     }
+}
+
+/// A station that plays captures is a second run of the command, in its own namespace.
+fn captures_go_over_wires(mode: Mode) {
+    let Some(net) = Net::new(3) else { return };
+    let switch = Switch::start(&net, mode);
+    let [a, b, c] = &net.stations[..] else { unreachable!() };
+    for name in ["tcp-data", "vlan", "dns-udp"] {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(name).with_extension("pcap");
+        let was = bytes(&frames(&file));
+        let mut setup = Setup::new(Mode::RunToCompletion);
+        setup.ports.push(("file".to_owned(), format!("driver = \"pcap\"\nread = {file:?}\npace = \"1K\"")));
+        setup.ports.push(("wire".to_owned(), "driver = \"packet\"\ninterface = \"eth0\"".to_owned()));
+        setup.receive = Some(vec!["file".to_owned()]);
+        setup.stages = "[[stage]]\nname = \"f\"\nkind = \"forward\"\n".to_owned();
+        let config = write(&net.dir, "player", &setup.text(&net.dir));
+        // The stations of the captures are not known here, and so are everywhere.
+        let filter = "ether host 02:00:00:00:00:01 or ether host 02:00:00:00:42:01";
+        let sniffers = [b, c].map(|s| Sniffer::with(&s.ns, "eth0", "in", filter, &["-xx", "-s", "4000"]));
+        accounted_for(a.ns.run(&[&binary(), "run", "--json", &config]));
+        net.until(|| match b.packets("rx").min(c.packets("rx")) {
+            n if n >= was.len() as u64 => Ok(()),
+            n => Err(format!("{n} of {}", was.len())),
+        });
+        for sniffer in sniffers {
+            let mut is = bytes(&group(sniffer.stop()));
+            let mut was = was.clone();
+            if !has_order(mode, &file) {
+                was.sort();
+                is.sort();
+            }
+            assert_eq!(is, was, "{name}");
+        }
+    }
+    switch.stop();
+}
+
+/// The bytes of frames, without what tcpdump says about them.
+pub fn bytes(frames: &[String]) -> Vec<String> {
+    frames.iter().map(|f| f.split_once('\t').map_or("", |(_, bytes)| bytes).to_owned()).collect()
 }

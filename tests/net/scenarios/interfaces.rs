@@ -6,7 +6,7 @@ use crate::rig::Net;
 use crate::switch::{Mode, Switch, each_mode};
 use crate::traffic::{flow_while, ping, ping_output, until_reached};
 
-each_mode!(down_and_up deleted_and_made_anew);
+each_mode!(down_and_up down_at_start deleted_and_made_anew);
 
 /// Waits until status says that port `index` is up, or down.
 #[track_caller]
@@ -47,6 +47,20 @@ fn down_and_up(mode: Mode) {
         until_reached(b, &c.ip());
         ping(a, &b.ip(), "");
     }
+    switch.stop();
+}
+
+fn down_at_start(mode: Mode) {
+    let Some(net) = Net::new(3) else { return };
+    net.middle.ip("link set p1 down\n");
+    let switch = Switch::start(&net, mode);
+    let [a, b, c] = &net.stations[..] else { unreachable!() };
+    until_up(&net, &switch, 1, false);
+    ping(a, &c.ip(), "");
+    net.middle.ip("link set p1 up\n");
+    until_up(&net, &switch, 1, true);
+    until_reached(b, &c.ip());
+    ping(a, &b.ip(), "");
     switch.stop();
 }
 

@@ -1,12 +1,13 @@
 //! Changes while packets flow: nothing is lost but what is counted, and flows keep their order.
 
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::rig::{Net, is_bridge};
-use crate::switch::{Mode, Running, Setup, each_mode};
-use crate::traffic::{flow_while, iperf, ping, ping_output};
+use crate::switch::{Mode, Running, Setup, accounted_for, binary, each_mode};
+use crate::traffic::{Iperf, flow_while, iperf, ping, ping_output};
 
 each_mode!(ports_come_and_go batching_changes);
 
@@ -67,14 +68,52 @@ fn queues_move_between_workers() {
     setup.stages = "[[stage]]\nname = \"f\"\nkind = \"forward\"\n".to_owned();
     let running = Running::start(&net, &setup);
     let [a, b] = &net.stations[..] else { unreachable!() };
-    let (sent, arrived, ()) = flow_while(a, b, Duration::from_micros(200), || {
-        for round in 0..12 {
-            let (queue, worker) = (format!("p{}:0", round / 2 % 2), round % 2);
+    let load = Iperf::start(b, a, "-t 2 --bidir");
+    let (sent, arrived, moves) = flow_while(a, b, Duration::from_micros(200), || {
+        let mut moves = 0;
+        let mut place = [[0, 1], [0, 1]];
+        while !load.is_over() || moves < 8 {
+            let (port, number) = (moves % 2, moves / 2 % 2);
+            let (queue, worker) = (format!("p{port}:{number}"), 1 - place[port][number]);
             let moved = running.ask(json!({ "command": "move_queue", "queue": queue, "worker": worker }));
-            assert_eq!(moved.as_ref().map(|m| &m["worker"]), Ok(&worker.into()), "{moved:?}");
-            ping(b, &a.ip(), "");
+            let was = place[port][number];
+            assert_eq!(moved, Ok(json!({ "queue": queue, "from": was, "worker": worker })));
+            place[port][number] = worker;
+            moves += 1;
+            thread::sleep(Duration::from_millis(20));
         }
+        moves
     });
+    assert!(moves >= 8, "{moves}");
     arrived.assert_whole(&net, sent);
+    load.end();
     running.stop();
+}
+
+/// All of it by the command that operators have.
+#[test]
+fn the_control_command_changes_and_ends_a_run() {
+    let Some(net) = Net::new(3).filter(|_| !is_bridge()) else { return };
+    let mut setup = Setup::switch(&net, Mode::RunToCompletion);
+    setup.ports.pop();
+    let running = Running::start(&net, &setup);
+    let [a, b, c] = &net.stations[..] else { unreachable!() };
+    let binary = binary();
+    let socket = running.control.to_str().expect("a plain path").to_owned();
+    let ctl = |words: &[&str]| {
+        let all = [&[&*binary, "ctl", "--json", "--socket", &socket], words].concat();
+        net.middle.run(&all).expect(0).json()
+    };
+    ping(a, &b.ip(), "");
+    assert_eq!(ctl(&["add-port", "name=p2", "driver=packet", "interface=p2"])["port"], "p2");
+    ping(c, &a.ip(), "");
+    assert_eq!(ctl(&["set-batching", "p2", "--packets", "8", "--delay", "20us"])["packets"], 8);
+    assert_eq!(ctl(&["status"])["ports"][2]["link"]["up"], true);
+    assert_eq!(ctl(&["remove-port", "p2"])["port"], "p2");
+    ping(b, &a.ip(), "");
+    assert_eq!(ctl(&["shutdown"])["stopping"], true);
+    accounted_for(running.end());
+    for (name, promiscuity) in [("p0", 0), ("p1", 0), ("p2", 0)] {
+        assert_eq!(crate::rig::promiscuity(&net.middle, name), promiscuity, "{name} is as it was");
+    }
 }

@@ -11,6 +11,8 @@ mod multicast;
 mod ndp;
 mod pings;
 mod refusals;
+mod storms;
 mod taps;
 mod tcp;
+mod udp;
 mod vlans;

@@ -1,10 +1,10 @@
 //! Stations find each other, one frame at a time.
 
-use crate::rig::{Net, Offloads, Shape, mac};
-use crate::switch::{Mode, Switch, each_mode};
-use crate::traffic::{Sniffer, ping, ping_output};
+use crate::rig::{Net, Offloads, Shape, is_bridge, mac};
+use crate::switch::{Mode, Running, Setup, Switch, each_mode};
+use crate::traffic::{Sniffer, ping, ping_output, transfer};
 
-each_mode!(two_ports four_ports large_frames back_to_back unknown_stations);
+each_mode!(two_ports four_ports large_frames mixed_mtus back_to_back each_idle_strategy unknown_stations);
 
 fn two_ports(mode: Mode) {
     let Some(net) = Net::new(2) else { return };
@@ -49,6 +49,27 @@ fn large_frames(mode: Mode) {
     switch.stop();
 }
 
+/// What is longer than a wire takes is dropped, and said to be; all else passes.
+fn mixed_mtus(mode: Mode) {
+    let shape = Shape { stations: 2, mtu: 9000, duplicate_detection: false };
+    let Some(net) = Net::of(shape) else { return };
+    let [a, b] = &net.stations[..] else { unreachable!() };
+    net.middle.ip("link set p1 mtu 1500\n");
+    b.ns.ip("link set eth0 mtu 1500\n");
+    let switch = Switch::start(&net, mode);
+    ping(a, &b.ip(), "-s 1472 -M do");
+    let lost = ping_output(a, &b.ip(), "-c 3 -i 0.01 -W 0.3 -s 4000 -M do");
+    assert!(lost.stdout.contains(" 100% packet loss"), "{}", lost.stdout);
+    for offloads in [Offloads::Default, Offloads::Off] {
+        net.set_offloads(offloads);
+        transfer(a, b, b.ip().parse().expect("an address"), 4 << 20);
+        transfer(b, a, a.ip6().parse().expect("an address"), 4 << 20);
+    }
+    if let Some(status) = switch.stop() {
+        assert_eq!(status["ports"][1]["drops"]["too_long"], 3, "{:#}", status["ports"][1]);
+    }
+}
+
 /// As fast as the answers come: no answer may be left lying until the next frame comes.
 fn back_to_back(mode: Mode) {
     let Some(net) = Net::new(2) else { return };
@@ -58,6 +79,19 @@ fn back_to_back(mode: Mode) {
     let ended = ping_output(a, &b.ip(), "-f -q -c 300 -w 20");
     assert!(ended.stdout.contains(" 300 received"), "{}", ended.stdout);
     switch.stop();
+}
+
+fn each_idle_strategy(mode: Mode) {
+    let Some(net) = Net::new(2).filter(|_| !is_bridge()) else { return };
+    let [a, b] = &net.stations[..] else { unreachable!() };
+    for idle in ["idle = \"busy\"\n", "idle = \"pause\"\n", "idle = \"sleep\"\nidle_bound = \"1ms\"\n"] {
+        let mut running = Running::start(&net, &Setup { idle, ..Setup::switch(&net, mode) });
+        let ended = ping_output(a, &b.ip(), "-f -q -c 50 -w 20");
+        assert!(ended.stdout.contains(" 50 received"), "{idle}: {}", ended.stdout);
+        // The kernel counts those before as well.
+        (0..2).for_each(|i| running.shares(i));
+        running.stop();
+    }
 }
 
 /// A frame for a station that nobody has heard goes to everyone but its sender.

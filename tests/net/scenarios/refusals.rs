@@ -36,6 +36,18 @@ fn an_interface_that_is_not_there() {
 }
 
 #[test]
+fn an_interface_that_is_no_port() {
+    let Some(net) = Net::new(2).filter(|_| !is_bridge()) else { return };
+    net.middle.ip("tuntap add tun0 mode tun\n");
+    let mut setup = Setup::switch(&net, MODE);
+    setup.ports[1].1 = "driver = \"packet\"\ninterface = \"tun0\"".to_owned();
+    says(&refused(&net, &setup, 2, &[]), &["\"tun0\"", "Ethernet"]);
+    // Two ports on one would each see what the other sends.
+    setup.ports[1].1 = setup.ports[0].1.clone();
+    says(&refused(&net, &setup, 2, &[]), &["\"p0\"", "another port"]);
+}
+
+#[test]
 fn without_the_right_to_packet_sockets() {
     if !has("setpriv") {
         return skip("setpriv is not installed");

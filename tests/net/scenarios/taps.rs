@@ -3,25 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::files::{bytes, frames, group};
 use crate::rig::{Net, is_bridge};
 use crate::switch::{Mode, Running, Setup, each_mode};
 use crate::traffic::{Sniffer, flow_while, ping};
 
 each_mode!(a_file_played_into_a_device a_device_beside_wires);
-
-/// The bytes of each frame of a capture, or of what a sniffer wrote, as tcpdump prints them.
-fn bytes(lines: &[String]) -> Vec<String> {
-    let mut all = Vec::new();
-    for line in lines {
-        match line.strip_prefix('\t').and_then(|l| l.split_once(": ")) {
-            Some((_, hex)) => all
-                .last_mut()
-                .map_or_else(|| panic!("{line}"), |l: &mut String| l.push_str(&hex.replace(' ', ""))),
-            None => all.push(String::new()),
-        }
-    }
-    all
-}
 
 fn a_file_played_into_a_device(mode: Mode) {
     let Some(net) = Net::new(2).filter(|_| !is_bridge()) else { return };
@@ -40,14 +27,12 @@ fn a_file_played_into_a_device(mode: Mode) {
         net.middle.ip("link set tap0 up\n");
         let sniffer = Sniffer::with(&net.middle, "tap0", "in", "", &["-xx", "-s", "4000"]);
         std::fs::copy(&file, &gate).expect("it is read");
-        let words = ["tcpdump", "-n", "-e", "-xx", "-r", file.to_str().expect("a plain path")];
-        let was: Vec<_> = net.middle.run(&words).expect(0).stdout.lines().map(str::to_owned).collect();
-        let was = bytes(&was);
+        let was = bytes(&frames(&file));
         net.until(|| match running.status()["ports"][1]["tx"]["packets"].as_u64() {
             Some(n) if n == was.len() as u64 => Ok(()),
             n => Err(format!("{n:?} of {}", was.len())),
         });
-        let is = bytes(&sniffer.stop());
+        let is = bytes(&group(sniffer.stop()));
         assert_eq!(is, was, "{name}");
         running.stop();
     }
