@@ -111,7 +111,7 @@ impl Testpmd {
     ///
     /// # Errors
     /// Why it cannot be had.
-    pub fn new(worker: Core, main: Core) -> Result<Box<dyn Forwarder>, String> {
+    pub fn boxed(worker: Core, main: Core) -> Result<Box<dyn Forwarder>, String> {
         match installed(TESTPMD) {
             true => Ok(Box::new(Self { worker, main, lines: None })),
             false => Err("not installed; apt-get install dpdk-dev".to_owned()),
@@ -180,7 +180,7 @@ impl Bridge {
     ///
     /// # Errors
     /// Why it cannot be had.
-    pub fn new(core: Core, wires: &Wires) -> Result<Box<dyn Forwarder>, String> {
+    pub fn boxed(core: Core, wires: &Wires) -> Result<Box<dyn Forwarder>, String> {
         let bridge = Self { core, netns: wires.forwarder().to_owned(), thread: None };
         let script = "command -v bridge ethtool taskset >&2; ip link add br0 type bridge; ip link del br0";
         bridge.shell(script).map_err(|e| e.to_string())?;
