@@ -32,11 +32,13 @@ pub mod drivers {
     pub use null;
     pub use packet;
     pub use pcap;
+    pub use tap;
 
     /// Every driver that a configuration can name.
     pub fn all() -> Vec<Box<dyn port::Driver>> {
         vec![
             Box::new(packet::Packet),
+            Box::new(tap::Tap),
             Box::new(null::Null::new()),
             Box::new(pcap::Pcap::new()),
             Box::new(generator::Gen),

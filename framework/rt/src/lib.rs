@@ -17,8 +17,10 @@
 
 pub mod config;
 mod conserve;
+pub mod control;
 mod error;
 mod idle;
+mod known;
 mod lanes;
 mod live;
 mod mailbox;
@@ -31,6 +33,7 @@ mod start;
 mod status;
 mod stop;
 mod sum;
+pub mod telemetry;
 mod view;
 mod watch;
 mod worker;

@@ -3,6 +3,7 @@
 use meter::{Direction, DropCounts, QueueMeter, Snapshot, WorkerMeter};
 use port::DeviceCounts;
 
+use crate::control::Observation;
 use crate::runtime::{PortEntry, Runtime};
 use crate::status::{
     DeviceStatus, HandoffStatus, LinkStatus, PoolStatus, PortStatus, QueueStatus, StageStatus, Status,
@@ -14,6 +15,16 @@ impl Runtime {
     /// What has been counted. Costs the workers nothing: it reads what they published within the last millisecond.
     pub fn status(&mut self) -> Status {
         let snap = self.registry.snapshot();
+        self.status_of(&snap)
+    }
+
+    /// What has been counted, with the meters that it was counted by: all of one moment.
+    pub fn observe(&mut self) -> Observation {
+        let meters = self.registry.snapshot();
+        Observation { status: self.status_of(&meters), meters }
+    }
+
+    fn status_of(&mut self, snap: &Snapshot) -> Status {
         let mut status = Status {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -26,7 +37,7 @@ impl Runtime {
         let owners: Vec<Vec<_>> =
             self.ports.iter().map(|p| (0..p.cfg.queues).map(|q| owner(p.cfg.port, q)).collect()).collect();
         let live = self.ports.iter_mut().zip(owners);
-        status.ports.extend(live.filter_map(|(p, owners)| port_status(p, &snap, &owners)));
+        status.ports.extend(live.filter_map(|(p, owners)| port_status(p, snap, &owners)));
         status.handoffs = self.handoffs();
         let mut workers = WorkerMeter::default();
         for (id, m) in &snap.workers {

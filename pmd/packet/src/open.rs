@@ -62,7 +62,7 @@ pub fn open(plan: &Plan) -> core::result::Result<Opened, Failed> {
     let mut tx = Vec::new();
     for _ in 0..plan.queues {
         let sockets = Arc::new(transmitter(plan)?);
-        tx.push((TxRing::new(Arc::clone(&sockets), plan.tx), sockets));
+        tx.push((TxRing::new(Arc::clone(&sockets), plan.tx, plan.qdisc_bypass), sockets));
     }
     Ok(Opened { rx, tx })
 }

@@ -66,13 +66,19 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// Takes the newest ring that the control side has left. Between two calls a ring holds nothing of ours.
+    #[inline]
+    pub fn renew(&mut self) {
+        while let Some(ring) = self.state.swap.take() {
+            self.state.ring = Some(ring);
+        }
+    }
+
     /// Sends from the front of `batch` what the kernel takes; what it does not take now stays. The first has waited
     /// `waited` ticks. Returns packets sent.
     #[inline]
     pub fn push(&mut self, batch: &mut Batch, waited: u64) -> usize {
-        while let Some(ring) = self.state.swap.take() {
-            self.state.ring = Some(ring);
-        }
+        self.renew();
         let dropped = self.tally.dropped;
         let gone = self.offer(batch, waited);
         if gone == batch.len() {
@@ -184,7 +190,7 @@ impl Sender {
     /// Handles packet `at`, which goes by no slot.
     #[cold]
     fn exception(&mut self, batch: &mut Batch, at: usize, way: &Way) -> Outcome {
-        let (Some(p), Some(ring)) = (batch.pkt(at), &self.state.ring) else { return Outcome::Down };
+        let (Some(p), Some(ring)) = (batch.pkt(at), &mut self.state.ring) else { return Outcome::Down };
         match way {
             Way::Not(reason) => Outcome::Refused(*reason),
             Way::Alone(header, tag) => {
@@ -292,7 +298,7 @@ fn lay_with(ring: &mut TxRing, p: &Pkt<'_>, header: VnetHeader, tag: Tag) -> boo
 }
 
 /// Sends a packet by a call of its own.
-fn send_alone(ring: &TxRing, p: &Pkt<'_>, header: &VnetHeader, tag: Tag) -> Result<(), Error> {
+fn send_alone(ring: &mut TxRing, p: &Pkt<'_>, header: &VnetHeader, tag: Tag) -> Result<(), Error> {
     let tag = tag.map(tag_bytes);
     let mut parts = [IoSlice::new(&[]); MAX_SEGMENTS + 3];
     let mut n = 0;
@@ -313,7 +319,7 @@ fn send_alone(ring: &TxRing, p: &Pkt<'_>, header: &VnetHeader, tag: Tag) -> Resu
             _ => add(segment),
         }
     }
-    sys::send(ring.plain(), &parts[..n])
+    ring.send(&parts[..n], header.gso_type != virtio::GSO_NONE)
 }
 
 /// Nothing to be done.

@@ -168,6 +168,8 @@ impl TxQueue for Tx {
 
     #[inline]
     fn flush(&mut self, now: u64, idle: bool) {
+        // Also for a queue that sends nothing: sockets of an interface that is gone are not kept.
+        self.sender.renew();
         if !self.held.is_empty() && (idle || self.due(now)) {
             self.release(now);
         }

@@ -4,11 +4,13 @@
 //! does not take then is taken back, so that between two bursts the ring holds nothing of ours.
 
 use core::sync::atomic::Ordering;
+use std::io::{IoSlice, Result};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::layout::{FrameHeader, RingRequest, VnetHeader, tx_status};
+use crate::layout::{FrameHeader, RingRequest, VnetHeader, option, tx_status};
 use crate::mapping::Mapping;
+use crate::sys;
 
 /// Slots of a block: with slots that are a multiple of 64 bytes long a block is a whole number of pages.
 const PER_BLOCK: u32 = 64;
@@ -69,6 +71,20 @@ impl TxShape {
     }
 }
 
+/// After so many frames to be cut up that went through the queueing discipline, the direct way is tried again.
+const DETOUR: u32 = 1024;
+
+/// The way that frames take in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Path {
+    /// Past the queueing discipline.
+    Direct,
+    /// Through it, for so many more frames that are to be cut up.
+    Detour(u32),
+    /// Through it, as the user wants it.
+    Queued,
+}
+
 /// What a transmit queue sends by: a socket with a ring, and one without for frames that fit no slot.
 pub struct TxSockets {
     pub ring: Mapping,
@@ -79,6 +95,7 @@ pub struct TxSockets {
 pub struct TxRing {
     sockets: Arc<TxSockets>,
     shape: TxShape,
+    path: Path,
     /// The slot that is laid next. With none laid it is the one at which the kernel looks next.
     at: u32,
     /// Slots laid, and not yet taken by the kernel.
@@ -86,9 +103,10 @@ pub struct TxRing {
 }
 
 impl TxRing {
-    /// The ring of `sockets`, from its start; the mapping has its length.
-    pub fn new(sockets: Arc<TxSockets>, shape: TxShape) -> Self {
-        Self { sockets, shape, at: 0, laid: 0 }
+    /// The ring of `sockets`, from its start; the mapping has its length. `bypass`: they send past the queueing discipline.
+    pub fn new(sockets: Arc<TxSockets>, shape: TxShape, bypass: bool) -> Self {
+        let path = if bypass { Path::Direct } else { Path::Queued };
+        Self { sockets, shape, path, at: 0, laid: 0 }
     }
 
     /// Bytes of the longest frame that fits a slot.
@@ -106,9 +124,35 @@ impl TxRing {
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.sockets.ring.socket()
     }
-    /// The socket for frames that fit no slot.
-    pub fn plain(&self) -> BorrowedFd<'_> {
-        self.sockets.plain.as_fd()
+    /// Sends a frame that fits no slot. `cut_up`: it is to be cut into segments.
+    ///
+    /// Past the queueing discipline the kernel drops what the device cannot cut up by itself, and says the same as of one
+    /// that is full. So from there everything takes the way through the discipline for a while: that has software for it,
+    /// and order is kept, as both sockets change over.
+    pub fn send(&mut self, parts: &[IoSlice<'_>], cut_up: bool) -> Result<()> {
+        if cut_up && let Path::Detour(left) = &mut self.path {
+            *left -= 1;
+            if *left == 0 {
+                self.set_path(Path::Direct);
+            }
+        }
+        match sys::send(self.sockets.plain.as_fd(), parts) {
+            Err(e) if cut_up && self.path == Path::Direct && e.raw_os_error() == Some(libc::ENOBUFS) => {
+                self.set_path(Path::Detour(DETOUR));
+                sys::send(self.sockets.plain.as_fd(), parts)
+            }
+            other => other,
+        }
+    }
+
+    #[cold]
+    fn set_path(&mut self, path: Path) {
+        for socket in [self.sockets.ring.socket(), self.sockets.plain.as_fd()] {
+            // Where it cannot be changed it stays, and with it what the kernel says.
+            let _ =
+                sys::set(socket, libc::SOL_PACKET, option::QDISC_BYPASS, &u32::from(path == Path::Direct));
+        }
+        self.path = path;
     }
 
     fn status(&self, index: u32) -> u32 {

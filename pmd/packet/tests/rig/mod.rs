@@ -5,6 +5,7 @@
 // UNSAFETY: packet sockets and namespaces, by the system calls that the driver under test does not share.
 #![allow(unsafe_code, dead_code)]
 
+pub mod bpf;
 pub mod peer;
 
 use std::os::fd::AsRawFd;
@@ -125,7 +126,10 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         self.jobs = None;
-        let _ = self.thread.take().map(JoinHandle::join);
+        // After a failure it may wait for ever; it ends with the process.
+        if !std::thread::panicking() {
+            let _ = self.thread.take().map(JoinHandle::join);
+        }
     }
 }
 
@@ -336,4 +340,9 @@ fn set<T>(fd: &impl AsRawFd, level: i32, name: i32, value: &T) {
     // SAFETY: as many bytes as the value has.
     let r = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), len) };
     assert_eq!(r, 0, "option {name}: {}", std::io::Error::last_os_error());
+}
+
+/// Has the kernel cut what is sent by a UDP socket into datagrams of `size` bytes (udp(7), `UDP_SEGMENT`).
+pub fn cut_up(socket: &std::net::UdpSocket, size: i32) {
+    set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &size);
 }
