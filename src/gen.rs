@@ -23,6 +23,7 @@ use rt::{BuildGraph, Runtime, WorkerPlan};
 use stages::{Forward, PortMap};
 use wire::MacAddr;
 
+use ceiling::Ceiling;
 pub use error::GenError;
 pub use show::Report;
 use show::{Basis, Progress};
@@ -170,48 +171,68 @@ pub fn run(
 ) -> Result<Outcome, GenError> {
     let core = args.core()?;
     let memory = args.memory(core)?;
-    let mut tx = open(&args.tx, "--tx", "tx", drivers, &memory)?;
-    let mut rx = match &args.rx {
-        Some(Back::Port(spec)) => Some(open(spec, "--rx", "rx", drivers, &memory)?),
-        _ => None,
-    };
-    let back = match (&args.rx, &mut rx) {
-        (Some(Back::None), _) => None,
-        (_, Some(rx)) => hears(rx.as_mut()).then_some(2),
-        (_, None) => hears(tx.as_mut()).then_some(1),
-    };
-    let profile = args.profile(tx.as_ref(), rx.as_deref())?;
+    let ports = Ports::open(args, drivers, &memory)?;
+    let profile = args.profile(ports.tx.as_ref(), ports.rx.as_deref())?;
     let env = OpenEnv { memory: Arc::clone(&memory), name: generator::NAME.into() };
     let made = GenPort::new(profile.clone(), &env).map_err(GenError::port("--size"))?;
-    let ceiling = ceiling::measure(&profile, &memory, core, back.is_some())?;
+    let ceiling = ceiling::measure(&profile, &memory, core, ports.back.is_some())?;
     say(&ceiling.line());
 
-    let by = |port: &dyn OpenPort| port.info().driver.to_owned();
-    let basis = Basis {
-        tx: by(tx.as_ref()),
-        rx: back.map(|_| by(rx.as_deref().unwrap_or(tx.as_ref()))),
-        asked: asked(&profile),
-        profile,
-        ceiling,
-    };
-    let handle = made.handle();
+    let (handle, back) = (made.handle(), ports.back);
     handle.hold();
+    let basis = ports.basis(profile, ceiling);
     let mut runtime = Runtime::new(memory);
-    let longest = longest(&args.size);
     let cfg = port_config(&made);
     runtime.add_port(generator::NAME, Box::new(made), cfg, OnFull::Drop);
-    let mut ports = 1;
-    for (name, port) in [("tx", Some(tx)), ("rx", rx)] {
-        let Some(port) = port else { continue };
-        ports += 1;
-        let cfg =
-            PortConfig { max_frame: longest.max(port.info().max_frame.min(1518)), ..PortConfig::new(0) };
-        // What the port has no room for holds the generator up: it is sent late, not lost.
-        runtime.add_port(name, port, cfg, OnFull::Wait);
-    }
-    runtime.start(vec![plan(core, ports, back)])?;
+    let others = ports.add_to(&mut runtime, longest(&args.size));
+    runtime.start(vec![plan(core, 1 + others, back)])?;
     let progress = Progress::new(back.is_some());
     Run { args, runtime, handle, back }.until_over(stop, progress, basis, &mut say)
+}
+
+/// The ports under test. The generator's own has number 0.
+struct Ports {
+    tx: Box<dyn OpenPort>,
+    rx: Option<Box<dyn OpenPort>>,
+    /// The number of the port that frames come back by, if they can.
+    back: Option<u16>,
+}
+
+impl Ports {
+    fn open(args: &GenArgs, drivers: &[Box<dyn Driver>], memory: &Arc<Memory>) -> Result<Self, GenError> {
+        let mut tx = open(&args.tx, "--tx", show::TX, drivers, memory)?;
+        let mut rx = match &args.rx {
+            Some(Back::Port(spec)) => Some(open(spec, "--rx", "rx", drivers, memory)?),
+            _ => None,
+        };
+        let back = match (&args.rx, &mut rx) {
+            (Some(Back::None), _) => None,
+            (_, Some(rx)) => hears(rx.as_mut()).then_some(2),
+            (_, None) => hears(tx.as_mut()).then_some(1),
+        };
+        Ok(Self { tx, rx, back })
+    }
+
+    fn basis(&self, profile: Profile, ceiling: Ceiling) -> Basis {
+        let by = |port: &dyn OpenPort| port.info().driver.to_owned();
+        let rx = self.rx.as_deref().unwrap_or(self.tx.as_ref());
+        let rx = self.back.map(|_| by(rx));
+        Basis { tx: by(self.tx.as_ref()), rx, asked: asked(&profile), profile, ceiling }
+    }
+
+    /// Returns how many there are.
+    fn add_to(self, runtime: &mut Runtime, longest: u16) -> u16 {
+        let mut n = 0;
+        for (name, port) in [(show::TX, Some(self.tx)), ("rx", self.rx)] {
+            let Some(port) = port else { continue };
+            let max_frame = longest.max(port.info().max_frame.min(1518));
+            let cfg = PortConfig { max_frame, ..PortConfig::new(0) };
+            // What the port has no room for holds the generator up: it is sent late, not lost.
+            runtime.add_port(name, port, cfg, OnFull::Wait);
+            n += 1;
+        }
+        n
+    }
 }
 
 /// Bytes of the longest frame, without check sequence.

@@ -10,6 +10,8 @@ use super::ceiling::{Ceiling, frames};
 use crate::run::Summary;
 use crate::units::{Apart, rate};
 
+/// The name of the port that frames leave by.
+pub const TX: &str = "tx";
 /// Results from this share of the ceiling on say more about the generator than about the port.
 const LIMITED: f64 = 0.95;
 
@@ -39,6 +41,8 @@ pub struct Figures {
     pub limited_by_generator: bool,
     /// Frames that were made and given to the port.
     pub sent: u64,
+    /// Of those, frames that the port dropped before they left; the status says why. Where frames can come back, they are lost.
+    pub dropped_by_tx: u64,
     /// Frames that came back, in whatever state.
     pub received: Option<u64>,
     /// Frames that did not come back.
@@ -121,6 +125,7 @@ impl Report {
             frames: frames(&basis.profile),
             limited_by_generator: sent.is_some_and(|r| r.packets_per_second >= limit),
             sent: counts.made,
+            dropped_by_tx: dropped_by_tx(&status),
             received: seen(counts.arrived),
             lost: seen(counts.missing()),
             duplicated: seen(counts.repeated),
@@ -146,6 +151,12 @@ impl Report {
         };
         Self { status, figures }
     }
+}
+
+/// Frames that the port under test dropped, or that were dropped as it had no room for them.
+fn dropped_by_tx(status: &Status) -> u64 {
+    let tx = status.ports.iter().filter(|p| p.name == TX);
+    tx.flat_map(|p| &p.queues).flat_map(|q| q.tx.drops.values()).sum()
 }
 
 /// Bits on the wire by second.
@@ -209,6 +220,9 @@ impl Figures {
         if r.skipped > 0 {
             writeln!(f, "late: {} frames were not sent, as they could not be in time", Apart(r.skipped))?;
         }
+        if self.dropped_by_tx > 0 {
+            writeln!(f, "dropped by the sending port: {}", Apart(self.dropped_by_tx))?;
+        }
         if self.limited_by_generator {
             writeln!(f, "limited by the generator: within 5 % of its ceiling; the port may be faster")?;
         }
@@ -226,43 +240,38 @@ impl Figures {
         let (Some(received), Some(lost)) = (self.received, self.lost) else {
             return write!(f, "checker: {} frames sent; what became of them is unknown", Apart(self.sent));
         };
-        let [duplicated, reordered, corrupted, foreign, too_late] =
-            [self.duplicated, self.reordered, self.corrupted, self.foreign, self.too_late]
-                .map(|n| n.unwrap_or(0));
-        if self.sent > 0 && received == 0 {
-            write!(
-                f,
-                "checker: nothing came back: is there a loop or a reflector at the other end?\n         "
-            )?;
+        let hint = if self.sent > 0 && received == 0 {
+            "nothing came back: is there a loop or a reflector at the other end?\n         "
         } else {
-            write!(f, "checker: ")?;
-        }
+            ""
+        };
+        let or_none = |n: Option<u64>| n.unwrap_or(0);
+        let (duplicated, reordered) = (or_none(self.duplicated), or_none(self.reordered));
+        let (corrupted, too_late) = (or_none(self.corrupted), or_none(self.too_late));
         if self.sent > 0 && lost + duplicated + reordered + corrupted + too_late == 0 {
-            write!(f, "each of {} frames came back once, unchanged and in order", Apart(self.sent))?;
+            write!(f, "checker: each of {} frames came back once, unchanged and in order", Apart(self.sent))?;
         } else {
             let share = if self.sent > 0 { lost as f64 / self.sent as f64 * 100.0 } else { 0.0 };
-            write!(
-                f,
-                "of {} frames {} lost ({share:.4} %), {} reordered, {} duplicated, {} corrupted",
-                Apart(self.sent),
-                Apart(lost),
-                Apart(reordered),
-                Apart(duplicated),
-                Apart(corrupted),
-            )?;
+            write!(f, "checker: {hint}of {} frames {} lost ({share:.4} %), ", Apart(self.sent), Apart(lost))?;
+            let [a, b, c] = [reordered, duplicated, corrupted].map(Apart);
+            write!(f, "{a} reordered, {b} duplicated, {c} corrupted")?;
         }
+        self.fmt_rest(f)
+    }
+
+    fn fmt_rest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let (Some(max), Some(mean)) = (self.reordering_extent_max, self.reordering_extent_mean) {
             write!(f, "\nreordering: extent {mean:.1} on average, {max} at most")?;
         }
-        if too_late > 0 {
+        if let Some(late) = self.too_late.filter(|n| *n > 0) {
             write!(
                 f,
                 "\n{} came too late to tell whether for the first time; they count as lost",
-                Apart(too_late)
+                Apart(late)
             )?;
         }
-        if foreign > 0 {
-            write!(f, "\n{} frames of others came in", Apart(foreign))?;
+        if let Some(foreign) = self.foreign.filter(|n| *n > 0) {
+            write!(f, "\nforeign: {}", Apart(foreign))?;
         }
         Ok(())
     }

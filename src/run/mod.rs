@@ -49,6 +49,9 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let system = System::open(file)?;
     let telemetry = system.config.telemetry.clone();
+    // What serves and watches is to cost the workers nothing, if there is any other core.
+    let busy: Vec<usize> = system.config.workers.iter().filter_map(|w| w.core).collect();
+    topology::keep_off(&busy);
     let host = Arc::new(Mutex::new(Running { system, log, stop: Arc::clone(stop) }));
     let services = Services::start(&telemetry, &host)?;
     tracing::info!("running");

@@ -10,7 +10,7 @@ use mem::Local;
 use port::{OpenPort, PortConfig};
 
 use crate::lanes::{HANDOFF, LINK, NewRx, NewTx};
-use crate::mailbox::DEADLINE;
+use crate::mailbox::{AGAIN, DEADLINE};
 use crate::plan::{Shape, Way, ways_to};
 use crate::runtime::{Runtime, WorkerEntry};
 use crate::stop::compare;
@@ -155,33 +155,47 @@ impl Runtime {
         self.attach_tx(way.from, link, until)
     }
 
-    /// Removes a port while packets flow: receiving ends at the device; what it had received leaves the worker that took it;
-    /// what was sent to it is sent; the device is reset. Later packets for it have no route (`no_route`). Its counts stay
-    /// in the totals. Its number is not used again, its name may be.
+    /// Removes a port while packets flow: receiving ends at the device; what was sent to it is sent (2 s at most, the rest is
+    /// dropped as `stopping`), and later packets for it have no route (`no_route`); what it had received is taken, and goes
+    /// on its way; the device is reset. Its counts stay in the totals. Its number is not used again, its name may be.
     ///
     /// # Errors
-    /// No such port; a worker that does not answer, or packets that do not leave: the port is then there, but receives no
-    /// more, and to remove it again goes on where this ended.
+    /// No such port; a worker that does not answer; a worker that cannot take what the port had received, because another
+    /// port is full and waits. The port is then there, but neither receives nor sends, and to remove it again goes on where
+    /// this ended.
     pub fn remove_port(&mut self, port: u16) -> Result<(), RtError> {
         self.live_port(port)?;
-        let until = Instant::now() + DEADLINE;
         let p = &mut self.ports[usize::from(port)];
         if let (true, Some(open)) = (p.started, &mut p.open) {
             let at = |source| RtError::Port { port: Arc::clone(&p.name), source };
             open.rx_off().map_err(at)?;
         }
+        // Sending first: a worker that waits for this port takes nothing in.
+        let until = Instant::now() + DEADLINE;
+        self.cut_links(port, until)?;
+        self.retire_queues(port, until)?;
+        self.retire_rx(port, Instant::now() + DEADLINE)?;
+        self.close_port(port);
+        Ok(())
+    }
+
+    /// Takes a port's receive queues from their workers, once they are empty.
+    fn retire_rx(&mut self, port: u16, until: Instant) -> Result<(), RtError> {
         let rx = self.workers.iter().flat_map(|w| w.rx.iter().map(|q| (w.id, *q)));
         let rx: Vec<_> = rx.filter(|(_, q)| q.0 == port).collect();
         for (worker, (_, queue)) in rx {
-            while !self.worker(worker)?.ask(until, move |w| w.empty_rx(port, queue))? {
+            // The last look may be at the last moment.
+            while !self.worker(worker)?.ask(until + DEADLINE / 4, move |w| w.empty_rx(port, queue))? {
                 self.again(worker, until)?;
             }
-            let marks = self.detach_rx(worker, port, queue, until)?;
-            self.settle(worker, marks, until)?;
+            let marks = self.detach_rx(worker, port, queue, until + DEADLINE / 4)?;
+            match self.settle(worker, marks, until) {
+                Err(e @ RtError::UnderWay { .. }) => {
+                    tracing::warn!(port = &*self.name(port), queue, "what it received goes on its way: {e}");
+                }
+                other => other?,
+            }
         }
-        self.cut_links(port, until)?;
-        self.retire_queues(port)?;
-        self.close_port(port);
         Ok(())
     }
 
@@ -194,21 +208,21 @@ impl Runtime {
         }
         let local = Local::new(&self.memory);
         for (id, way, view) in links {
-            while view.held() > 0 {
-                self.again(way.to, until)?;
+            while view.held() > 0 && Instant::now() < until {
+                std::thread::sleep(AGAIN);
             }
-            let inlet = self.worker(way.to)?.ask(until, move |w| w.detach_rx(HANDOFF, id))?;
+            let detach = move |w: &mut Worker| w.detach_rx(HANDOFF, id);
+            let inlet = self.worker(way.to)?.ask(until + DEADLINE / 4, detach)?;
             inlet.into_iter().for_each(|q| self.take_back(q));
             self.past.dropped += self.rings.remove(id, &local);
         }
         Ok(())
     }
 
-    /// Takes a port's transmit queues from their workers, once they are empty or after 2 s: a link may be down.
-    fn retire_queues(&mut self, port: u16) -> Result<(), RtError> {
+    /// Takes a port's transmit queues from their workers, once they are empty or in the end: a link may be down.
+    fn retire_queues(&mut self, port: u16, until: Instant) -> Result<(), RtError> {
         let all = self.workers.iter().flat_map(|w| w.shape.tx.iter().map(|q| (w.id, *q)));
         let mine: Vec<_> = all.filter(|(_, q)| q.0 == port).collect();
-        let until = Instant::now() + DEADLINE;
         for (worker, (_, queue)) in mine {
             self.retire_tx(worker, port, queue, until)?;
             self.workers[worker].shape.tx.retain(|q| *q != (port, queue));

@@ -134,12 +134,14 @@ impl Runtime {
     pub(crate) fn settle(&self, worker: usize, marks: Vec<Mark>, until: Instant) -> Result<(), RtError> {
         let mut marks = marks;
         let w = self.worker(worker)?;
+        // The last look may be at the last moment.
+        let patience = until + DEADLINE / 4;
         while !marks.is_empty() {
             let look = |w: &mut Worker, mut marks: Vec<Mark>| {
                 marks.retain_mut(|m| !m.is_passed(w));
                 marks
             };
-            marks = w.ask_with(until, marks, look).map_err(|e| e.0)?;
+            marks = w.ask_with(patience, marks, look).map_err(|e| e.0)?;
             if !marks.is_empty() {
                 self.again(worker, until)?;
             }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use graph::OnFull;
 use handoff::{Feed, Inlet, Link, Spread, View, handoff};
 use mem::Local;
+use meter::{DropCounts, DropReason};
 use port::RxSetup;
 use ring::RingSize;
 
@@ -19,8 +20,19 @@ pub(crate) struct RingEntry {
     pub id: u16,
     pub way: Way,
     pub view: View,
+    /// Packets that waited before it when its sender left: of one that has several rings, before the first.
+    left: u64,
     /// Its receiving side, while no worker has it.
     inlet: Option<Box<dyn RxSetup>>,
+}
+
+impl RingEntry {
+    /// Packets dropped at it.
+    pub fn drops(&self) -> DropCounts {
+        let mut drops = self.view.drops();
+        drops.add(DropReason::Stopping, self.left);
+        drops
+    }
 }
 
 /// All rings of a runtime.
@@ -39,7 +51,7 @@ impl Rings {
         // Numbers are used again: ports may come and go for years.
         let free = |id: &u16| self.all.iter().all(|r| r.id != *id);
         let id = (0..LINK).find(free).expect("fewer rings than numbers: 64 workers times the ports");
-        self.all.push(RingEntry { id, way, view, inlet: Some(Box::new(inlet)) });
+        self.all.push(RingEntry { id, way, view, left: 0, inlet: Some(Box::new(inlet)) });
         (id, feed)
     }
 
@@ -56,11 +68,18 @@ impl Rings {
     }
 
     pub fn take_back(&mut self, q: Returned) {
-        // What a sender leaves in its ring is the receiver's: nothing of it is in a feed.
-        if let ReturnedSetup::Rx(inlet) = q.setup
-            && let Some(r) = self.all.iter_mut().find(|r| r.id == q.id)
-        {
-            r.inlet = Some(inlet);
+        let mine = |r: &&mut RingEntry| match q.setup {
+            ReturnedSetup::Tx(_) if q.port == HANDOFF => {
+                r.way.from == usize::from(q.id) && r.way.port.is_none()
+            }
+            ReturnedSetup::Tx(_) => r.id == q.id & !LINK,
+            ReturnedSetup::Rx(_) => r.id == q.id,
+        };
+        let Some(r) = self.all.iter_mut().find(mine) else { return };
+        match q.setup {
+            // What its sender left in a ring is the receiver's: nothing of it is in a feed.
+            ReturnedSetup::Tx(_) => r.left += q.counts.drops.of(DropReason::Stopping),
+            ReturnedSetup::Rx(inlet) => r.inlet = Some(inlet),
         }
     }
 
@@ -76,11 +95,11 @@ impl Rings {
     /// Takes a ring away. Returns what was dropped at it.
     pub fn remove(&mut self, id: u16, local: &Local) -> u64 {
         let Some(i) = self.all.iter().position(|r| r.id == id) else { return 0 };
-        let ring = self.all.swap_remove(i);
-        if let Some(inlet) = ring.inlet {
+        let mut ring = self.all.swap_remove(i);
+        if let Some(inlet) = ring.inlet.take() {
             inlet.reclaim(local);
         }
-        ring.view.drops().total()
+        ring.drops().total()
     }
 
     /// Packets in rings.
@@ -89,7 +108,7 @@ impl Rings {
     }
     /// Packets dropped at rings.
     pub fn dropped(&self) -> u64 {
-        self.all.iter().map(|r| r.view.drops().total()).sum()
+        self.all.iter().map(|r| r.drops().total()).sum()
     }
 }
 

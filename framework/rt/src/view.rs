@@ -71,6 +71,9 @@ impl Runtime {
         c.sent -= self.past.unsent;
         c.dropped = dropped.total() + self.rings.dropped() + self.past.dropped + self.past.unsent;
         c.held = workers.batched + workers.parked + self.rings.held();
+        // Whoever is last on a packet's way starts first; that is not their order.
+        status.workers.sort_by_key(|w| w.id);
+        status.stages.sort_by_key(|s| s.worker);
         let one = self.memory.pools().count() == 1;
         for pool in self.memory.pools() {
             status.pools.push(PoolStatus {
@@ -91,7 +94,7 @@ impl Runtime {
             to: r.way.to,
             port: r.way.port.map(|p| self.name(p).to_string()),
             packets: r.view.sent(),
-            drops: drop_map(&r.view.drops()),
+            drops: drop_map(&r.drops()),
             occupancy: r.view.held(),
             capacity: r.view.capacity(),
         };

@@ -127,7 +127,7 @@ impl Filter {
     }
     #[inline]
     fn ask(&self, front: &[u8], len: usize, tag: Option<u16>) -> bool {
-        self.program.run(&Facts::of(front, len, tag, self.program.wants))
+        self.program.run(&Facts::of(front, len, tag, self.program.wants, self.program.depth))
     }
 }
 

@@ -114,6 +114,15 @@ pub fn pin(core: usize) -> Result<(), PinError> {
     sched_setaffinity(None, &set).map_err(|e| PinError { core, there: cores(), source: e.into() })
 }
 
+/// Keeps the calling thread, and those that it will start, off `busy` cores; false, and nothing changes, if it may use no
+/// others or the kernel does not let it.
+pub fn keep_off(busy: &[usize]) -> bool {
+    let others: Vec<usize> = cores().into_iter().filter(|c| !busy.contains(c)).collect();
+    let mut set = CpuSet::new();
+    others.iter().for_each(|&c| set.set(c));
+    !others.is_empty() && sched_setaffinity(None, &set).is_ok()
+}
+
 /// Bytes of memory that can be had without driving others out, by the kernel's estimate.
 pub fn available() -> Option<usize> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;

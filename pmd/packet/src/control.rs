@@ -129,6 +129,10 @@ impl PacketPort {
         (self.ifindex, self.label) = (hardware.index, interface.clone());
         self.info.mac = Some(hardware.mac);
         self.info.node = iface::node(&self.label, self.ifindex);
+        if let Some(run) = &self.run {
+            // A new ring is read only when the old one is empty: what the kernel has yet to hand over of it comes first.
+            run.drain(self.retire());
+        }
         self.connect()
     }
 
@@ -143,8 +147,6 @@ impl PacketPort {
                     self.label
                 );
             }
-            // A new ring is read only when the old one is empty: what the kernel has yet to hand over of it comes first.
-            run.drain(self.retire());
         }
         match self.reconnect() {
             Ok(()) => {

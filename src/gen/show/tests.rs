@@ -1,6 +1,7 @@
 //! What is said for people and for programs, from counts that are made up.
 
 use generator::Pace;
+use rt::{DeviceStatus, DropMap, LinkStatus, PortStatus, QueueSide, QueueStatus, Traffic};
 
 use super::*;
 
@@ -63,7 +64,7 @@ fn what_went_wrong_on_the_way_is_said() {
         "of 1 000 frames 93 lost (9.3000 %), 5 reordered, 3 duplicated, 2 corrupted",
         "extent 2.5 on average, 7 at most",
         "1 came too late to tell",
-        "9 frames of others came in",
+        "foreign: 9",
         "asked     2.000 M/s packets, 1.34 Gbit/s",
         "late: 44 frames were not sent",
     ] {
@@ -74,6 +75,27 @@ fn what_went_wrong_on_the_way_is_said() {
     let got = ["sent", "lost", "reordered", "duplicated", "corrupted", "too_late", "foreign"].map(|k| &g[k]);
     assert_eq!(got, [1000, 93, 5, 3, 2, 1, 9]);
     assert_eq!((&g["rate"]["skipped"], &g["reordering_extent_max"]), (&44.into(), &7.into()));
+}
+
+#[test]
+fn what_the_sending_port_dropped_is_said() {
+    let side = QueueSide { drops: [("link_down", 30), ("too_long", 4)].into(), ..QueueSide::default() };
+    let port = |name: &str, tx: &QueueSide| PortStatus {
+        name: name.to_owned(),
+        driver: "packet",
+        node: None,
+        link: LinkStatus::default(),
+        rx: Traffic::default(),
+        tx: Traffic::default(),
+        drops: DropMap::default(),
+        device: DeviceStatus::default(),
+        queues: vec![QueueStatus { id: 0, worker: None, rx: side.clone(), tx: tx.clone() }],
+    };
+    let ports = vec![port("gen", &side), port("tx", &side), port("rx", &QueueSide::default())];
+    let status = Status { ports, ..Status::default() };
+    let r = Report::new(basis(true), &counts(100, 66), status);
+    assert_eq!((r.figures.dropped_by_tx, r.figures.lost), (34, Some(34)));
+    assert!(r.to_string().contains("dropped by the sending port: 34"), "{r}");
 }
 
 #[test]

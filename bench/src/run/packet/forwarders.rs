@@ -14,7 +14,7 @@ use super::wires::{F, Wires};
 use crate::BenchError;
 use crate::cpu::{self, Core, SchedStat, parse_list};
 use crate::harness::Share;
-use crate::peers::{Lines, output};
+use crate::peers::{Lines, installed, output};
 use crate::run::null::Work;
 
 const TESTPMD: &str = "dpdk-testpmd";
@@ -101,9 +101,22 @@ impl Forwarder for Ours {
 
 /// DPDK's testpmd over `net_af_packet`. Started for each block: its sockets would get every frame of the others' blocks.
 pub struct Testpmd {
-    pub worker: Core,
-    pub main: Core,
-    pub lines: Option<Lines>,
+    worker: Core,
+    main: Core,
+    lines: Option<Lines>,
+}
+
+impl Testpmd {
+    /// With its worker on one core and its main thread, which sleeps, on another.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn boxed(worker: Core, main: Core) -> Result<Box<dyn Forwarder>, String> {
+        match installed(TESTPMD) {
+            true => Ok(Box::new(Self { worker, main, lines: None })),
+            false => Err("not installed; apt-get install dpdk-dev".to_owned()),
+        }
+    }
 }
 
 impl Forwarder for Testpmd {
@@ -156,13 +169,24 @@ impl Forwarder for Testpmd {
 
 /// The kernel's bridge, with the receiving interface polled by a thread of its own (threaded NAPI).
 pub struct Bridge {
-    pub core: Core,
-    pub netns: String,
+    core: Core,
+    netns: String,
     /// The thread that polls.
-    pub thread: Option<u32>,
+    thread: Option<u32>,
 }
 
 impl Bridge {
+    /// With its polling thread on `core`.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub fn boxed(core: Core, wires: &Wires) -> Result<Box<dyn Forwarder>, String> {
+        let bridge = Self { core, netns: wires.forwarder().to_owned(), thread: None };
+        let script = "command -v bridge ethtool taskset renice >&2; ip link add br0 type bridge; ip link del br0";
+        bridge.shell(script).map_err(|e| e.to_string())?;
+        Ok(Box::new(bridge))
+    }
+
     fn shell(&self, script: &str) -> Result<(), BenchError> {
         // `ip netns exec` also shows the namespace's own sysfs.
         let result = output(Command::new("ip").args(["netns", "exec", &self.netns, "sh", "-ec", script]));
@@ -183,7 +207,8 @@ impl Forwarder for Bridge {
         let Some(thread) = self.thread else {
             return Err(BenchError::Tool { tool: "bridge", what: format!("there is no thread {name}*") });
         };
-        self.shell(&format!("taskset -p -c {} {thread}", self.core))
+        // As the other candidates' threads, which are in this program's session.
+        self.shell(&format!("taskset -p -c {} {thread}; renice -n -20 -p {thread}", self.core))
     }
 
     fn seen(&self) -> Option<SchedStat> {
@@ -206,13 +231,4 @@ fn kernel_thread(name: &str) -> Option<u32> {
         fs::read_dir("/proc").ok()?.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     let is = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.starts_with(name));
     all.filter(is).max()
-}
-
-/// Whether the bridge can be had.
-///
-/// # Errors
-/// Why not.
-pub fn bridge_tools(wires: &Wires) -> Result<(), String> {
-    let script = "command -v bridge ethtool taskset >&2; ip link add br0 type bridge; ip link del br0";
-    output(Command::new("ip").args(["netns", "exec", wires.forwarder(), "sh", "-ec", script])).map(drop)
 }

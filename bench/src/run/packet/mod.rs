@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use super::{Output, Timing};
 use crate::BenchError;
+use crate::cpu::Core;
 use crate::distance;
 use crate::harness::report::{Compare, Report};
 use crate::harness::stats::Summary;
 use crate::harness::{Candidate, Reading};
 use crate::manifest::{Manifest, Peer};
-use crate::peers::installed;
 use crate::peers::packet_gen::Generator;
 use crate::run::pool;
 use crate::session;
@@ -60,35 +60,7 @@ pub fn run(args: &Args) -> Result<ExitCode, BenchError> {
     let (forwarder, generating) = timing.pair()?;
     let wires = Rc::new(Wires::new()?);
     let apart = distance::measure(forwarder, generating)?;
-    let (local, _, pages) = pool::packet_memory(BUFFERS)?;
-    let memory = local.memory();
-    let ours = Ours { name: "ringwright".into(), worker: forwarder, memory: memory.clone(), runtime: None };
-    let mut forwarders: Vec<(&str, Box<dyn Forwarder>)> = vec![("ringwright", Box::new(ours))];
-    let state = format!("{BUFFERS} buffers on {} pages, stage `forward`, on_full drop", pages.name());
-    let mut peers = vec![Peer { name: "ringwright", state }];
-    let mut peer = |name, why: Result<Box<dyn Forwarder>, String>, what: &str| {
-        let state = match why {
-            Ok(f) => {
-                forwarders.push((name, f));
-                what.to_owned()
-            }
-            Err(why) => format!("skipped: {why}"),
-        };
-        peers.push(Peer { name, state });
-    };
-    let left_out = || timing.no_peers.then(|| "left out by --no-peers".to_owned()).map_or(Ok(()), Err);
-    let testpmd = left_out().and_then(|()| match installed("dpdk-testpmd") {
-        true => {
-            Ok(Box::new(Testpmd { worker: forwarder, main: generating, lines: None }) as Box<dyn Forwarder>)
-        }
-        false => Err("not installed; apt-get install dpdk-dev".to_owned()),
-    });
-    peer("testpmd net_af_packet", testpmd, "io, burst 32, one worker");
-    let bridge = left_out().and_then(|()| forwarders::bridge_tools(&wires)).map(|()| {
-        let netns = wires.forwarder().to_owned();
-        Box::new(Bridge { core: forwarder, netns, thread: None }) as Box<dyn Forwarder>
-    });
-    peer("Linux bridge", bridge, "threaded NAPI on the forwarder's core, static entry");
+    let (forwarders, peers) = forwarders(timing.no_peers, &wires, (forwarder, generating))?;
     let cores = [
         (forwarder, "forwarder, and the kernel's receiving at the far end"),
         (generating, "generator, and the kernel's receiving at the near end"),
@@ -114,6 +86,39 @@ pub fn run(args: &Args) -> Result<ExitCode, BenchError> {
     output.add(Report::new(&title, "packets", &blocks, &compare, tsc_hz), json);
     output.finish(json);
     Ok(ExitCode::SUCCESS)
+}
+
+/// A forwarder, and what it is called.
+type Named = (&'static str, Box<dyn Forwarder>);
+
+/// All forwarders that can be had, ours first, and what the manifest says of them and of those that cannot.
+fn forwarders(
+    no_peers: bool,
+    wires: &Wires,
+    (worker, main): (Core, Core),
+) -> Result<(Vec<Named>, Vec<Peer>), BenchError> {
+    let (local, _, pages) = pool::packet_memory(BUFFERS)?;
+    let memory = local.memory().clone();
+    let state = format!("{BUFFERS} buffers on {} pages, stage `forward`, on_full drop", pages.name());
+    let mut peers = vec![Peer { name: "ringwright", state }];
+    let ours = Ours { name: "ringwright".into(), worker, memory, runtime: None };
+    let mut all: Vec<Named> = vec![("ringwright", Box::new(ours))];
+    let wanted = || if no_peers { Err("left out by --no-peers".to_owned()) } else { Ok(()) };
+    let mut add = |name, peer: Result<Box<dyn Forwarder>, String>, what: &str| {
+        let state = match peer {
+            Ok(forwarder) => {
+                all.push((name, forwarder));
+                what.to_owned()
+            }
+            Err(why) => format!("skipped: {why}"),
+        };
+        peers.push(Peer { name, state });
+    };
+    let testpmd = wanted().and_then(|()| Testpmd::boxed(worker, main));
+    add("testpmd net_af_packet", testpmd, "io, burst 32, one worker");
+    let bridge = wanted().and_then(|()| Bridge::boxed(worker, wires));
+    add("Linux bridge", bridge, "threaded NAPI on the forwarder's core, static entry");
+    Ok((all, peers))
 }
 
 /// What the generator sends when nobody takes the frames: no forwarder can do more.

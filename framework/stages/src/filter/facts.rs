@@ -63,16 +63,17 @@ impl Has {
     }
 }
 
-/// Where a field is.
+/// Where a field is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum From {
-    /// From the frame's first byte.
-    Link(u8),
-    /// From layer 3's.
-    Network(u8),
-    /// From layer 4's.
-    Transport(u8),
-    /// The outermost tag's 16 bits.
+    /// The frame's first byte.
+    Link,
+    /// Layer 3's.
+    Network,
+    /// Layer 4's.
+    Transport,
+    /// Not in the bytes: the outermost tag's 16 bits.
     Tag,
     /// The type behind all tags.
     Type,
@@ -81,22 +82,20 @@ pub(super) enum From {
     /// The frame's length.
     Length,
 }
+/// Places that are no bytes of the frame's come after these.
+const LAYERS: usize = From::Tag as usize;
+/// All places, and one so that their number is a power of two.
+const PLACES: usize = From::Length as usize + 2;
 
-/// Bytes of a field that is read from the frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
-    One,
-    Two,
-    Four,
-    Six,
-    Sixteen,
-}
-
-/// How to read a field: big-endian bytes, shifted right, and the bits that count.
+/// How to read a field of at most eight bytes: big-endian from there on, shifted right, and the bits that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub from: From,
-    pub width: Width,
+    /// Bytes from there.
+    pub at: u8,
+    /// Bytes of the field; sixteen of one that is read by [`Facts::read_wide`].
+    pub width: u8,
+    /// Of the eight bytes from the field's first on, or of the number.
     pub shift: u8,
     pub mask: u64,
 }
@@ -104,74 +103,77 @@ pub(super) struct Load {
 /// A packet.
 pub(super) struct Facts<'f> {
     front: &'f [u8],
-    len: u32,
-    tag: u16,
-    layers: Layers,
+    /// Where layers begin, and numbers that are no bytes; only what [`Facts::has`] says is there means something.
+    from: [u32; PLACES],
     pub has: Has,
 }
 
 impl<'f> Facts<'f> {
     /// Of a frame of `len` bytes that begins with `front`. `tag` stood in front of all others and was taken out.
     #[inline]
-    pub fn of(front: &'f [u8], len: usize, tag: Option<u16>, wants: Has) -> Self {
-        let layers = Layers::parse_to(front, len, wants.depth());
-        let tags = layers.vlans();
-        let has = Has::ETHERNET
-            .when(front.len() >= wire::EthernetHeader::LEN)
-            .and(Has::TYPE.when(layers.l3_offset().is_some()))
-            .and(Has::TAG.when(tag.is_some() || !tags.is_empty()))
-            .and(Has::L4.when(layers.l4_offset().is_some()))
-            .and(network(&layers));
-        let tag = tag.or_else(|| tags.first().map(|t| t.raw())).unwrap_or_default();
-        let mut facts = Self { front, len: u32::try_from(len).unwrap_or(u32::MAX), tag, layers, has };
-        if wants.some(Has::ARP) && facts.is_arp() {
-            facts.has = facts.has.and(Has::ARP);
+    pub fn of(front: &'f [u8], len: usize, tag: Option<u16>, wants: Has, depth: Depth) -> Self {
+        let layers = match depth {
+            Depth::Link => Layers::parse_to(front, len, Depth::Link),
+            Depth::Network => Layers::parse_to(front, len, Depth::Network),
+            Depth::Transport => Layers::parse_to(front, len, Depth::Transport),
+        };
+        let tag = tag.or_else(|| layers.vlans().first().map(|t| t.raw()));
+        let from = [
+            0,
+            layers.l3_offset().unwrap_or(0) as u32,
+            layers.l4_offset().unwrap_or(0) as u32,
+            tag.unwrap_or(0).into(),
+            layers.ether_type().value().into(),
+            layers.protocol().map_or(0, |p| p.0).into(),
+            u32::try_from(len).unwrap_or(u32::MAX),
+            0,
+        ];
+        let link = if layers.l3_offset().is_some() { Has::ETHERNET.and(Has::TYPE) } else { Has::NOTHING };
+        let has = link.and(Has::TAG.when(tag.is_some())).and(network(&layers));
+        let mut facts = Self { front, from, has };
+        if link == Has::NOTHING || wants.some(Has::ARP) {
+            facts.has = has.and(rare(front, &layers));
         }
         facts
     }
 
-    fn is_arp(&self) -> bool {
-        let packet = self.layers.l3_offset().and_then(|at| self.front.get(at..));
-        self.layers.ether_type() == EtherType::ARP && packet.is_some_and(|p| Arp::parse(p).is_ok())
-    }
-
     /// The field's value, of those of at most eight bytes. `None` if it is beyond the bytes at hand.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, load: Load) -> Option<u64> {
-        let raw = match load.from {
-            From::Tag => self.tag.into(),
-            From::Type => self.layers.ether_type().value().into(),
-            From::Upper => self.layers.protocol()?.0.into(),
-            From::Length => self.len.into(),
-            _ => {
-                let bytes = self.bytes(load.from)?;
-                match load.width {
-                    Width::One => u64::from(*bytes.first()?),
-                    Width::Two => u16::from_be_bytes(*bytes.first_chunk()?).into(),
-                    Width::Four => u32::from_be_bytes(*bytes.first_chunk()?).into(),
-                    Width::Six => wire::MacAddr::new(*bytes.first_chunk()?).to_u64(),
-                    Width::Sixteen => return None,
-                }
+        let place = load.from as usize;
+        let from = self.from[place % PLACES];
+        let raw = if place >= LAYERS {
+            from.into()
+        } else {
+            let at = from as usize + usize::from(load.at);
+            match self.front.get(at..).and_then(|b| b.first_chunk()) {
+                Some(&bytes) => u64::from_be_bytes(bytes),
+                None => self.last(at, load.width)?,
             }
         };
-        Some((raw >> load.shift) & load.mask)
+        Some((raw >> (load.shift % 64)) & load.mask)
+    }
+    /// Eight bytes of which the frame's end leaves only some.
+    #[cold]
+    fn last(&self, at: usize, width: u8) -> Option<u64> {
+        let rest = self.front.get(at..).filter(|b| b.len() >= width.into())?;
+        Some(rest.iter().zip((0..8).rev()).fold(0, |n, (&byte, place)| n | u64::from(byte) << (8 * place)))
     }
     /// The field's value, of those of sixteen bytes.
     #[inline]
     pub fn read_wide(&self, load: Load) -> Option<u128> {
-        Some(u128::from_be_bytes(*self.bytes(load.from)?.first_chunk()?))
+        let from = self.from[load.from as usize % PLACES];
+        let bytes = self.front.get(from as usize + usize::from(load.at)..)?;
+        Some(u128::from_be_bytes(*bytes.first_chunk()?))
     }
+}
 
-    #[inline]
-    fn bytes(&self, from: From) -> Option<&'f [u8]> {
-        let at = match from {
-            From::Link(at) => at.into(),
-            From::Network(at) => self.layers.l3_offset()? + usize::from(at),
-            From::Transport(at) => self.layers.l4_offset()? + usize::from(at),
-            _ => return None,
-        };
-        self.front.get(at..)
-    }
+/// What is looked for only if somebody asks, or the frame ends in its link header.
+#[inline(never)]
+fn rare(front: &[u8], layers: &Layers) -> Has {
+    let packet = layers.l3_offset().and_then(|at| front.get(at..));
+    let arp = layers.ether_type() == EtherType::ARP && packet.is_some_and(|p| Arp::parse(p).is_ok());
+    Has::ARP.when(arp).and(Has::ETHERNET.when(front.len() >= wire::EthernetHeader::LEN))
 }
 
 /// What there is of IP and what it carries.
@@ -180,12 +182,13 @@ fn network(layers: &Layers) -> Has {
     let (version, other) = match layers.ip_version() {
         Some(IpVersion::V4) => (Has::V4, (IpProtocol::ICMPV4, Has::ICMP)),
         Some(IpVersion::V6) => (Has::V6, (IpProtocol::ICMPV6, Has::ICMPV6)),
-        None => return Has::default(),
+        None => return Has::NOTHING,
     };
-    match layers.protocol() {
-        Some(IpProtocol::TCP) => version.and(Has::TCP),
-        Some(IpProtocol::UDP) => version.and(Has::UDP),
-        Some(p) if p == other.0 => version.and(other.1),
-        _ => version,
-    }
+    let carried = match layers.protocol() {
+        Some(IpProtocol::TCP) => Has::TCP,
+        Some(IpProtocol::UDP) => Has::UDP,
+        Some(p) if p == other.0 => other.1,
+        _ => return version,
+    };
+    version.and(carried).and(Has::L4.when(layers.l4_offset().is_some()))
 }

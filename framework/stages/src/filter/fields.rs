@@ -1,6 +1,6 @@
 //! The names that expressions may use, and what each stands for.
 
-use super::facts::{From, Has, Load, Width};
+use super::facts::{From, Has, Load};
 use Type::{Flag, Mac, Number, V4, V6};
 
 /// What a field's values are.
@@ -37,17 +37,23 @@ impl Field {
     }
 }
 
-const fn load(from: From, width: Width, shift: u8, bits: u32) -> Load {
-    Load { from, width, shift, mask: u64::MAX >> (64 - bits) }
+/// `bits` of `width` bytes, all but the last `shift`.
+const fn load(from: From, at: u8, width: u8, shift: u8, bits: u32) -> Load {
+    let mask = u64::MAX >> (64 - bits);
+    let shift = match from {
+        From::Link | From::Network | From::Transport if width <= 8 => 64 - 8 * width + shift,
+        _ => shift,
+    };
+    Load { from, at, width, shift, mask }
 }
-const fn link(at: u8, width: Width, bits: u32) -> Load {
-    load(From::Link(at), width, 0, bits)
+const fn link(at: u8, width: u8, bits: u32) -> Load {
+    load(From::Link, at, width, 0, bits)
 }
-const fn l3(at: u8, width: Width, bits: u32) -> Load {
-    load(From::Network(at), width, 0, bits)
+const fn l3(at: u8, width: u8, bits: u32) -> Load {
+    load(From::Network, at, width, 0, bits)
 }
-const fn l4(at: u8, width: Width, bits: u32) -> Load {
-    load(From::Transport(at), width, 0, bits)
+const fn l4(at: u8, width: u8, bits: u32) -> Load {
+    load(From::Transport, at, width, 0, bits)
 }
 
 const TYPES: &[(&str, u64)] =
@@ -65,17 +71,17 @@ const CARRIED: &[(&str, u64)] = &[
     ("sctp", 132),
 ];
 
-const MAC_DST: Load = link(0, Width::Six, 48);
-const MAC_SRC: Load = link(6, Width::Six, 48);
-const V4_SRC: Load = l3(12, Width::Four, 32);
-const V4_DST: Load = l3(16, Width::Four, 32);
-const V6_SRC: Load = l3(8, Width::Sixteen, 64);
-const V6_DST: Load = l3(24, Width::Sixteen, 64);
-const PORT_SRC: Load = l4(0, Width::Two, 16);
-const PORT_DST: Load = l4(2, Width::Two, 16);
+const MAC_DST: Load = link(0, 6, 48);
+const MAC_SRC: Load = link(6, 6, 48);
+const V4_SRC: Load = l3(12, 4, 32);
+const V4_DST: Load = l3(16, 4, 32);
+const V6_SRC: Load = l3(8, 16, 64);
+const V6_DST: Load = l3(24, 16, 64);
+const PORT_SRC: Load = l4(0, 2, 16);
+const PORT_DST: Load = l4(2, 2, 16);
 /// Bit `n` of TCP's flags (RFC 9293, 3.1).
 const fn tcp_flag(n: u8) -> Load {
-    load(From::Transport(13), Width::One, n, 1)
+    load(From::Transport, 13, 1, n, 1)
 }
 
 const fn named(field: Field, names: &'static [(&'static str, u64)]) -> Field {
@@ -92,36 +98,36 @@ const ICMPV6: Has = Has::ICMPV6.and(Has::L4);
 
 /// All fields.
 pub(super) const FIELDS: &[Field] = &[
-    new("len", Number, Has::NOTHING, &[load(From::Length, Width::Four, 0, 32)]),
+    new("len", Number, Has::NOTHING, &[load(From::Length, 0, 4, 0, 32)]),
     new("eth.src", Mac, Has::ETHERNET, &[MAC_SRC]),
     new("eth.dst", Mac, Has::ETHERNET, &[MAC_DST]),
-    new("eth.multicast", Flag, Has::ETHERNET, &[link(0, Width::One, 1)]),
-    named(new("eth.type", Number, Has::TYPE, &[load(From::Type, Width::Two, 0, 16)]), TYPES),
-    new("vlan.id", Number, Has::TAG, &[load(From::Tag, Width::Two, 0, 12)]),
-    new("vlan.pcp", Number, Has::TAG, &[load(From::Tag, Width::Two, 13, 3)]),
-    named(new("arp.op", Number, Has::ARP, &[l3(6, Width::Two, 16)]), OPERATIONS),
-    new("arp.sha", Mac, Has::ARP, &[l3(8, Width::Six, 48)]),
-    new("arp.spa", V4, Has::ARP, &[l3(14, Width::Four, 32)]),
-    new("arp.tha", Mac, Has::ARP, &[l3(18, Width::Six, 48)]),
-    new("arp.tpa", V4, Has::ARP, &[l3(24, Width::Four, 32)]),
+    new("eth.multicast", Flag, Has::ETHERNET, &[link(0, 1, 1)]),
+    named(new("eth.type", Number, Has::TYPE, &[load(From::Type, 0, 2, 0, 16)]), TYPES),
+    new("vlan.id", Number, Has::TAG, &[load(From::Tag, 0, 2, 0, 12)]),
+    new("vlan.pcp", Number, Has::TAG, &[load(From::Tag, 0, 2, 13, 3)]),
+    named(new("arp.op", Number, Has::ARP, &[l3(6, 2, 16)]), OPERATIONS),
+    new("arp.sha", Mac, Has::ARP, &[l3(8, 6, 48)]),
+    new("arp.spa", V4, Has::ARP, &[l3(14, 4, 32)]),
+    new("arp.tha", Mac, Has::ARP, &[l3(18, 6, 48)]),
+    new("arp.tpa", V4, Has::ARP, &[l3(24, 4, 32)]),
     new("ipv4.src", V4, Has::V4, &[V4_SRC]),
     new("ipv4.dst", V4, Has::V4, &[V4_DST]),
     new("ipv4.addr", V4, Has::V4, &[V4_SRC, V4_DST]),
-    named(new("ipv4.proto", Number, Has::V4, &[l3(9, Width::One, 8)]), CARRIED),
-    new("ipv4.ttl", Number, Has::V4, &[l3(8, Width::One, 8)]),
-    new("ipv4.dscp", Number, Has::V4, &[load(From::Network(1), Width::One, 2, 6)]),
+    named(new("ipv4.proto", Number, Has::V4, &[l3(9, 1, 8)]), CARRIED),
+    new("ipv4.ttl", Number, Has::V4, &[l3(8, 1, 8)]),
+    new("ipv4.dscp", Number, Has::V4, &[load(From::Network, 1, 1, 2, 6)]),
     // More fragments, or an offset: neither "don't fragment" nor the reserved bit.
-    new("ipv4.fragment", Flag, Has::V4, &[l3(6, Width::Two, 14)]),
-    new("ipv4.len", Number, Has::V4, &[l3(2, Width::Two, 16)]),
+    new("ipv4.fragment", Flag, Has::V4, &[l3(6, 2, 14)]),
+    new("ipv4.len", Number, Has::V4, &[l3(2, 2, 16)]),
     new("ipv6.src", V6, Has::V6, &[V6_SRC]),
     new("ipv6.dst", V6, Has::V6, &[V6_DST]),
     new("ipv6.addr", V6, Has::V6, &[V6_SRC, V6_DST]),
-    named(new("ipv6.next", Number, Has::V6, &[load(From::Upper, Width::One, 0, 8)]), CARRIED),
-    new("ipv6.hops", Number, Has::V6, &[l3(7, Width::One, 8)]),
+    named(new("ipv6.next", Number, Has::V6, &[load(From::Upper, 0, 1, 0, 8)]), CARRIED),
+    new("ipv6.hops", Number, Has::V6, &[l3(7, 1, 8)]),
     new("tcp.src", Number, TCP, &[PORT_SRC]),
     new("tcp.dst", Number, TCP, &[PORT_DST]),
     new("tcp.port", Number, TCP, &[PORT_SRC, PORT_DST]),
-    new("tcp.flags", Number, TCP, &[l4(13, Width::One, 8)]),
+    new("tcp.flags", Number, TCP, &[l4(13, 1, 8)]),
     new("tcp.fin", Flag, TCP, &[tcp_flag(0)]),
     new("tcp.syn", Flag, TCP, &[tcp_flag(1)]),
     new("tcp.rst", Flag, TCP, &[tcp_flag(2)]),
@@ -129,10 +135,10 @@ pub(super) const FIELDS: &[Field] = &[
     new("udp.src", Number, UDP, &[PORT_SRC]),
     new("udp.dst", Number, UDP, &[PORT_DST]),
     new("udp.port", Number, UDP, &[PORT_SRC, PORT_DST]),
-    new("icmp.type", Number, ICMP, &[l4(0, Width::One, 8)]),
-    new("icmp.code", Number, ICMP, &[l4(1, Width::One, 8)]),
-    new("icmpv6.type", Number, ICMPV6, &[l4(0, Width::One, 8)]),
-    new("icmpv6.code", Number, ICMPV6, &[l4(1, Width::One, 8)]),
+    new("icmp.type", Number, ICMP, &[l4(0, 1, 8)]),
+    new("icmp.code", Number, ICMP, &[l4(1, 1, 8)]),
+    new("icmpv6.type", Number, ICMPV6, &[l4(0, 1, 8)]),
+    new("icmpv6.code", Number, ICMPV6, &[l4(1, 1, 8)]),
 ];
 
 /// Names that alone say that a packet has something.
@@ -186,7 +192,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
         for f in FIELDS {
-            let wide = f.loads.iter().all(|l| l.width == Width::Sixteen);
+            let wide = f.loads.iter().all(|l| l.width == 16);
             assert_eq!(wide, f.kind == Type::V6, "{}", f.name);
             let bits = f.max().count_ones();
             match f.kind {

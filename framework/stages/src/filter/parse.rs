@@ -1,7 +1,7 @@
 //! From an expression to a tree of tests.
 
 use super::FilterError;
-use super::facts::{From, Has, Load, Width};
+use super::facts::{From, Has, Load};
 use super::fields::{Field, Type, field, protocol, unknown};
 use super::lex::{Compare, Kind, Token, tokens};
 use super::values::{self, Range, examples, joined};
@@ -32,7 +32,7 @@ pub(super) struct Test {
 }
 
 /// What any packet has: the value does not matter.
-const ANYTHING: &[Load] = &[Load { from: From::Length, width: Width::Four, shift: 0, mask: u64::MAX }];
+const ANYTHING: &[Load] = &[Load { from: From::Length, at: 0, width: 4, shift: 0, mask: u64::MAX }];
 
 /// Reads an expression.
 ///

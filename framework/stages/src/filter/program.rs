@@ -1,6 +1,8 @@
 //! A tree made flat: steps that jump forward only.
 
-use super::facts::{Facts, Has, Load, Width};
+use wire::Depth;
+
+use super::facts::{Facts, Has, Load};
 use super::parse::{Test, Tree};
 use super::values::Range;
 
@@ -38,14 +40,16 @@ struct Step {
 pub(super) struct Program {
     steps: Vec<Step>,
     start: Label,
-    /// What the steps need between them.
+    /// What the steps need between them, and how deep that is.
     pub wants: Has,
+    pub depth: Depth,
 }
 
 impl Program {
     pub fn new(tree: &Tree) -> Self {
-        let mut program = Self { steps: Vec::new(), start: NO, wants: Has::default() };
+        let mut program = Self { steps: Vec::new(), start: NO, wants: Has::NOTHING, depth: Depth::Link };
         program.start = program.add(tree, YES, NO);
+        program.depth = program.wants.depth();
         program
     }
 
@@ -94,8 +98,8 @@ impl Step {
 }
 
 impl Set {
-    fn new(width: Width, ranges: &[Range]) -> Self {
-        if width == Width::Sixteen {
+    fn new(width: u8, ranges: &[Range]) -> Self {
+        if width > 8 {
             return Self::Wide(ranges.into());
         }
         let narrow = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
