@@ -243,6 +243,8 @@ if [[ $level == test ]]; then
     need_deb tcpdump "test part net" has_sbin tcpdump
     need_deb iperf3 "test part net" has iperf3
     need_deb ethtool "test part net" has_sbin ethtool
+    need_deb prometheus "tests of the metrics (promtool)" has promtool
+    need_deb python3-prometheus-client "tests of the metrics" python3 -c 'import prometheus_client'
     need_deb valgrind "test part instructions" has valgrind
     need_deb shellcheck "test part scripts" has shellcheck
     need_deb g++ "test part fuzz" has g++

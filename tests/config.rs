@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringwright::rt::config::{Assignment, Config, ConfigError, Kinds, Wiring, assign};
 use ringwright::rt::{Idle, Role};
-use ringwright::{drivers, kinds};
+use ringwright::{drivers, kinds, rt};
 
 struct Whole {
     config: Config,
@@ -102,7 +102,10 @@ fn defaults_are_those_of_the_documentation() {
     let Whole { config, .. } = read(&two_ports("[[stage]]\nname = \"f\"\nkind = \"forward\"\n")).unwrap();
     assert_eq!((config.memory.buffers, config.memory.frame_room), (16_384, 2048));
     assert_eq!(config.telemetry.listen.map(|a| a.to_string()).as_deref(), Some("127.0.0.1:9464"));
-    assert_eq!(config.telemetry.control.as_deref(), Some(Path::new("/run/ringwright/sw.sock")));
+    assert_eq!(
+        config.telemetry.control.as_deref(),
+        rt::control::default_folder().map(|f| f.join("sw.sock")).as_deref()
+    );
     assert_eq!((config.ports[0].rx_ring.entries(), config.ports[0].doorbell_packets), (1024, 32));
     assert_eq!((config.workers[0].core, config.workers[0].idle), (None, Idle::Busy));
 }

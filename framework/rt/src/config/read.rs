@@ -15,6 +15,7 @@ use super::{
     Config, ConfigError, EdgeSection, Kinds, MemorySection, PortNames, PortSection, Problem, QueueName,
     StageSection, TelemetrySection, Text, WorkerSection,
 };
+use crate::control::default_folder;
 use crate::{Idle, Role};
 
 /// Most ports, workers, stages or edges: a row has 16 bits for its port, and nobody writes more by hand.
@@ -23,8 +24,6 @@ const PORT_KEYS: [&str; 9] =
     ["name", "driver", "queues", "rx_ring", "tx_ring", "doorbell", "prefetch", "on_full", "max_frame"];
 const WORKER_KEYS: [&str; 7] = ["core", "role", "rx", "tx", "idle", "idle_bound", "stages"];
 const SECTIONS: [&str; 7] = ["version", "memory", "telemetry", "port", "worker", "stage", "edge"];
-/// Where a configuration's control socket is unless it says otherwise; NAME is the file's stem.
-const SOCKET: &str = "/run/ringwright/NAME.sock";
 /// A distance that "auto" stands for until it is measured.
 const PREFETCH: u8 = 4;
 
@@ -289,9 +288,10 @@ fn read_telemetry(keys: &Keys<'_>, name: &str) -> Result<TelemetrySection, KeyEr
             format!("{a} can be reached from other machines: use 127.0.0.1, or set allow_remote = true");
         return Err(KeyError::new("listen", problem));
     }
-    let control = match keys.text("control")?.unwrap_or(SOCKET) {
-        "" => None,
-        s => Some(PathBuf::from(s.replace("NAME", name))),
+    let control = match keys.text("control")? {
+        None => default_folder().map(|folder| folder.join(format!("{name}.sock"))),
+        Some("") => None,
+        Some(path) => Some(PathBuf::from(path.replace("NAME", name))),
     };
     Ok(TelemetrySection { listen, allow_remote, control })
 }
