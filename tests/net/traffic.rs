@@ -19,7 +19,7 @@ use crate::rig::{Namespace, Net, Station};
 /// and then for two round trips of those that were.
 #[track_caller]
 pub fn ping(from: &Station, to: &str, options: &str) {
-    let ended = ping_output(from, to, &format!("-c 1 -W 3 {options}"));
+    let ended = ping_output(from, to, &format!("-c 1 -W 10 {options}"));
     assert!(ended.code() == Some(0), "ping {options} {to}: {}{}", ended.stdout, ended.stderr);
 }
 

@@ -179,6 +179,8 @@ impl Runtime {
 
     fn start_all(&mut self, plans: Vec<WorkerPlan>) -> Result<(), RtError> {
         for port in 0..self.ports.len() {
+            self.ports[port].cfg.receives =
+                plans.iter().any(|plan| plan.rx.iter().any(|q| usize::from(q.0) == port));
             self.start_port(port)?;
         }
         let shapes: Vec<Shape> = plans.iter().map(Shape::from).collect();

@@ -63,10 +63,13 @@ impl Runtime {
     }
 
     /// Whether all that could come in has come in, and has left again: some port had an end to what it gives, none has more,
-    /// and no packet is on its way. Never while a port has no end.
+    /// and no packet is on its way. Never while a port has no end. A port that no worker receives from gives nothing.
     pub fn is_exhausted(&mut self) -> bool {
-        let inputs = self.ports.iter_mut().filter_map(|p| p.open.as_mut()).map(|open| open.input());
-        let inputs: Vec<Input> = inputs.collect();
+        let workers = &self.workers;
+        let heard = |port: usize| workers.iter().any(|w| w.rx.iter().any(|q| usize::from(q.0) == port));
+        let ports = self.ports.iter_mut().enumerate().filter(|(i, _)| heard(*i));
+        let inputs: Vec<Input> =
+            ports.filter_map(|(_, p)| p.open.as_mut()).map(|open| open.input()).collect();
         let over = |i: &Input| matches!(i, Input::None | Input::Exhausted);
         inputs.contains(&Input::Exhausted) && inputs.iter().all(over) && self.is_empty()
     }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::process::{Process, has, program, skip};
-use crate::rig::{Dir, Net};
-use crate::switch::{Mode, Setup, Switch, accounted_for, binary, each_mode, write};
-use crate::traffic::Sniffer;
+use crate::rig::{Dir, Net, is_bridge};
+use crate::switch::{Mode, Running, Setup, accounted_for, binary, each_mode, write};
+use crate::traffic::{Sniffer, ping_output};
 
 each_mode!(captures_come_out_as_they_went_in captures_go_over_wires);
 
@@ -92,40 +92,42 @@ fn captures_come_out_as_they_went_in(mode: Mode) {
     }
 }
 
-/// A station that plays captures is a second run of the command, in its own namespace.
+/// A station that plays captures is a second run of the command, in its own namespace; the one in the middle joins two
+/// wires, and nothing else.
 fn captures_go_over_wires(mode: Mode) {
-    let Some(net) = Net::new(3) else { return };
-    let switch = Switch::start(&net, mode);
-    let [a, b, c] = &net.stations[..] else { unreachable!() };
+    let Some(net) = Net::new(2).filter(|_| !is_bridge()) else { return };
+    let forward = || "[[stage]]\nname = \"f\"\nkind = \"forward\"\n".to_owned();
+    let running = Running::start(&net, &Setup { stages: forward(), ..Setup::switch(&net, mode) });
+    let [a, b] = &net.stations[..] else { unreachable!() };
     for name in ["tcp-data", "vlan", "dns-udp"] {
         let file =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures").join(name).with_extension("pcap");
-        let was = bytes(&frames(&file));
+        let mut was = bytes(&frames(&file));
         let mut setup = Setup::new(Mode::RunToCompletion);
         setup.ports.push(("file".to_owned(), format!("driver = \"pcap\"\nread = {file:?}\npace = \"1K\"")));
         setup.ports.push(("wire".to_owned(), "driver = \"packet\"\ninterface = \"eth0\"".to_owned()));
         setup.receive = Some(vec!["file".to_owned()]);
-        setup.stages = "[[stage]]\nname = \"f\"\nkind = \"forward\"\n".to_owned();
+        setup.stages = forward();
         let config = write(&net.dir, "player", &setup.text(&net.dir));
-        // The stations of the captures are not known here, and so are everywhere.
         let filter = "ether host 02:00:00:00:00:01 or ether host 02:00:00:00:42:01";
-        let sniffers = [b, c].map(|s| Sniffer::with(&s.ns, "eth0", "in", filter, &["-xx", "-s", "4000"]));
+        let sniffer = Sniffer::with(&b.ns, "eth0", "in", filter, &["-xx", "-s", "4000"]);
+        let before = b.packets("rx");
+        // What comes in at the wire that it plays into is none of its business.
+        let noise = ping_output(b, "10.77.0.1", "-c 1 -W 1");
+        assert_eq!(noise.code(), Some(0), "{}", noise.stdout);
         accounted_for(a.ns.run(&[&binary(), "run", "--json", &config]));
-        net.until(|| match b.packets("rx").min(c.packets("rx")) {
+        net.until(|| match b.packets("rx") - before {
             n if n >= was.len() as u64 => Ok(()),
             n => Err(format!("{n} of {}", was.len())),
         });
-        for sniffer in sniffers {
-            let mut is = bytes(&group(sniffer.stop()));
-            let mut was = was.clone();
-            if !has_order(mode, &file) {
-                was.sort();
-                is.sort();
-            }
-            assert_eq!(is, was, "{name}");
+        let mut is = bytes(&group(sniffer.stop()));
+        if !has_order(mode, &file) {
+            was.sort();
+            is.sort();
         }
+        assert_eq!(is, was, "{name}");
     }
-    switch.stop();
+    running.stop();
 }
 
 /// The bytes of frames, without what tcpdump says about them.

@@ -77,7 +77,7 @@ fn back_to_back(mode: Mode) {
     let [a, b] = &net.stations[..] else { unreachable!() };
     // Until so many are answered.
     let ended = ping_output(a, &b.ip(), "-f -q -c 300 -w 20");
-    assert!(ended.stdout.contains(" 300 received"), "{}", ended.stdout);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stdout);
     switch.stop();
 }
 
@@ -86,8 +86,8 @@ fn each_idle_strategy(mode: Mode) {
     let [a, b] = &net.stations[..] else { unreachable!() };
     for idle in ["idle = \"busy\"\n", "idle = \"pause\"\n", "idle = \"sleep\"\nidle_bound = \"1ms\"\n"] {
         let mut running = Running::start(&net, &Setup { idle, ..Setup::switch(&net, mode) });
-        let ended = ping_output(a, &b.ip(), "-f -q -c 50 -w 20");
-        assert!(ended.stdout.contains(" 50 received"), "{idle}: {}", ended.stdout);
+        let ended = ping_output(a, &b.ip(), "-f -q -c 20 -w 20");
+        assert_eq!(ended.code(), Some(0), "{idle}: {}", ended.stdout);
         // The kernel counts those before as well.
         (0..2).for_each(|i| running.shares(i));
         running.stop();
