@@ -54,6 +54,8 @@ enum Bench {
     Packet(run::packet::Args),
     /// Taking buffers from a pool and giving them back
     Pool(run::pool::Args),
+    /// Handing packets from one worker to another, beside one worker that does it all
+    Handoff(run::handoff::Args),
     /// `ringwright demo` in rounds: two software NICs and a switch on two cores
     Demo(run::demo::Args),
     /// Packets per second with and without scrapes of the metrics
@@ -71,6 +73,7 @@ impl Bench {
             Self::Null(args) => run::null::run(args),
             Self::Packet(args) => run::packet::run(args),
             Self::Pool(args) => run::pool::run(args),
+            Self::Handoff(args) => run::handoff::run(args),
             Self::Demo(args) => run::demo::run(args),
             Self::Scrape(args) => run::scrape::run(args),
             Self::Instructions(args) => gate::run(args),

@@ -101,7 +101,7 @@ fn changes_in_any_order_lose_nothing_and_keep_every_flow_in_order() {
 #[test]
 #[ignore = "takes a minute"]
 fn many_changes_in_any_order() {
-    for seed in 1..25 {
-        any_changes(seed * 0x9e37_79b9, 60);
+    for seed in 1..9 {
+        any_changes(seed * 0x9e37_79b9, 40);
     }
 }

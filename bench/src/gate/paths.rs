@@ -12,6 +12,7 @@ use port::{Driver, OpenEnv, OpenPort, PortConfig, WorkerEnv};
 use ring::RingSize;
 
 use super::{nic, stages, switch};
+use crate::run::handoff::{Into, Loop};
 use crate::run::null::Work;
 use crate::run::pool;
 
@@ -33,6 +34,16 @@ pub const PATHS: &[HotPath] = &[
     HotPath { name: "pool_bulk32", unit: "buffer, taken and given back", run: pool_bulk },
     HotPath { name: "pool_held1024", unit: "buffer, with 1024 held", run: pool_held },
     HotPath { name: "batch_fill_free32", unit: "packet, into a batch and freed", run: batch_fill_free },
+    HotPath {
+        name: "handoff_link32",
+        unit: "packet, into a ring to a port and out",
+        run: || handoff(Into::Link),
+    },
+    HotPath {
+        name: "handoff_spread32",
+        unit: "packet, into one of two rings by its flow and out",
+        run: || handoff(Into::Spread(2)),
+    },
     HotPath { name: "breath_forward", unit: "packet, null to null, counters on", run: breath::<true, false> },
     HotPath {
         name: "breath_forward_bare",
@@ -139,6 +150,14 @@ fn batch_fill_free() -> u64 {
     let (local, pool) = packet_memory();
     let (mut batch, mut units) = (Batch::new(&local), 0);
     collect(&mut || units = (0..BURSTS).map(|_| pool::through(&local, pool, &mut batch)).sum());
+    units
+}
+
+fn handoff(into: Into) -> u64 {
+    let (local, pool) = packet_memory();
+    let (mut packets, mut units) = (Loop::new(&local, pool, into), 0);
+    packets.fill();
+    collect(&mut || units = (0..BURSTS).map(|_| packets.pass()).sum());
     units
 }
 

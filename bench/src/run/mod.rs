@@ -3,6 +3,7 @@
 pub mod all;
 pub mod demo;
 pub mod distance;
+pub mod handoff;
 pub mod null;
 pub mod packet;
 pub mod pool;

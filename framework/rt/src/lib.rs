@@ -1,18 +1,22 @@
 //! Policy: cores, workers, start and stop, status.
 //!
 //! - [`Runtime`] owns packet memory, ports and workers. No global state: several live in one process.
-//! - [`WorkerPlan`] says what one worker runs: a core, queues, and how to build its graph.
+//! - [`WorkerPlan`] says what one worker runs: a core, a [`Role`], queues, how to build its graph, and how it idles.
 //! - [`Status`] is everything that was counted; [`Conservation`] says whether every packet is accounted for.
 //!
 //! Life of a runtime:
 //! 1. [`Runtime::new`] takes packet memory; [`Runtime::add_port`] opens devices' control sides.
 //! 2. [`Runtime::start`] checks the memory sum, starts the ports, pins the workers and attaches their queues.
-//! 3. Workers breathe. Control changes are messages that they take between two breaths.
-//! 4. [`Runtime::stop`] ends receiving at the devices, lets the workers drain, flush and reap (2 s at most), takes the
-//!    queues back, reads what the devices counted, resets them, and compares all counts.
+//! 3. Workers breathe. Whoever owns the runtime calls [`Runtime::watch`] about every 100 ms, and asks whether it
+//!    [is exhausted](Runtime::is_exhausted).
+//! 4. Changes are messages that workers take between two breaths and answer: ports come and go
+//!    ([`Runtime::add_port_live`], [`Runtime::remove_port`]), queues move ([`Runtime::move_queue`]), stages change
+//!    ([`Runtime::with_graph`]). Each waits for the answer, 2 s for each step.
+//! 5. [`Runtime::stop`] ends receiving at the devices, lets the workers drain, flush and reap (2 s at most), along the way
+//!    that packets take, gets the queues back, reads what the devices counted, resets them, and compares all counts.
 //!
-//! Limits: one graph per worker; queues are given out at the start; a runtime starts once. Devices count in 32 bits: ask
-//! for [`Runtime::status`] at least every few minutes, or their counts fall behind and show as unexplained.
+//! Limits: one graph per worker; workers are those of the start; a runtime starts once. Devices count in 32 bits: without
+//! [`Runtime::watch`] or [`Runtime::status`] at least every few minutes their counts fall behind and show as unexplained.
 #![forbid(unsafe_code)]
 
 pub mod config;

@@ -11,7 +11,7 @@ use port::{OpenPort, PortConfig};
 
 use crate::lanes::{HANDOFF, LINK, NewRx, NewTx};
 use crate::mailbox::{AGAIN, DEADLINE};
-use crate::plan::{Shape, Way, ways_to};
+use crate::plan::{self, Shape, Way, ways_to};
 use crate::runtime::{Runtime, WorkerEntry};
 use crate::stop::compare;
 use crate::view::device_status;
@@ -87,6 +87,7 @@ impl Runtime {
         for (queue, worker) in senders.iter().enumerate() {
             shapes[*worker].tx.push((port, queue as u16));
         }
+        plan::check_lanes(&shapes)?;
         let sum = self.sum_of(&shapes);
         if !sum.fits() {
             return Err(RtError::PoolTooSmall(sum));

@@ -118,6 +118,21 @@ pub(crate) fn check(plans: &[WorkerPlan]) -> Result<(), RtError> {
     Ok(())
 }
 
+/// Whether no worker sends by more queues than its graph can tell apart.
+pub(crate) fn check_lanes(shapes: &[Shape]) -> Result<(), RtError> {
+    const MOST: usize = 254;
+    let ways = ways(shapes);
+    for (worker, s) in shapes.iter().enumerate() {
+        let n = s.tx.len() + ways.iter().filter(|w| w.from == worker && w.port.is_some()).count();
+        if n > MOST {
+            let problem =
+                format!("would send by {n} queues, and {MOST} is most: share ports among more workers");
+            return Err(RtError::Role { worker, role: s.role, problem });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +177,15 @@ mod tests {
         assert_eq!(listed(&ways_to(&shapes, 0)), [(1, 4, Some(0)), (2, 3, Some(0))]);
         assert_eq!(listed(&ways_to(&shapes, 1)), [(0, 3, Some(1)), (1, 3, Some(1)), (2, 3, Some(1))]);
         assert!(ways_to(&shapes, 2).is_empty());
+    }
+
+    #[test]
+    fn a_worker_sends_by_254_queues_at_most() {
+        let ports: Vec<u16> = (0..255).collect();
+        let all = |n: usize| [shape(Role::Rx, &[]), shape(Role::Process, &[]), shape(Role::Tx, &ports[..n])];
+        assert!(check_lanes(&all(254)).is_ok());
+        let e = check_lanes(&all(255)).unwrap_err().to_string();
+        assert!(e.starts_with("worker 1 (process): would send by 255 queues, and 254 is most"), "{e}");
     }
 
     fn plan(role: Role, rx: &[u16], tx: &[u16], graph: bool) -> WorkerPlan {

@@ -162,6 +162,7 @@ impl Runtime {
             return Err(RtError::Started);
         }
         plan::check(&plans)?;
+        plan::check_lanes(&plans.iter().map(Shape::from).collect::<Vec<_>>())?;
         let sum = self.memory_sum(&plans);
         if !sum.fits() {
             return Err(RtError::PoolTooSmall(sum));
