@@ -4,7 +4,9 @@ use std::hint::black_box;
 
 use graph::{GraphBuilder, To};
 use mem::{Batch, Meta, PoolId};
-use stages::{Choice, Filter, L2Switch, L2SwitchConfig, Peer, Sample, SampleConfig, Side, Vlan, VlanConfig, VlanPorts};
+use stages::{
+    Choice, Filter, L2Switch, L2SwitchConfig, Peer, Sample, SampleConfig, Side, Vlan, VlanConfig, VlanPorts,
+};
 use wire::flow;
 
 use super::paths::{BURST, BURSTS, collect, null_ports, packet_memory};
