@@ -1,20 +1,28 @@
 //! The `ringwright` command. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
 #![forbid(unsafe_code)]
 
+mod ctl;
 mod demo;
+mod r#gen;
+mod log;
+mod ports;
+mod run;
 mod speaker;
+mod units;
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::fmt::Display;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use speaker::{Speaker, Voice};
-use tracing::level_filters::LevelFilter;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
 
@@ -24,15 +32,49 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or configu
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// What is logged on stderr: off, error, warn, info.
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", env = "RINGWRIGHT_LOG", value_parser = level)]
-    log: LevelFilter,
+    #[command(flatten)]
+    log: log::LogArgs,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Two software 82599s, joined by a switch, with a generator and a checker on their wires. Needs no NIC.
     Demo(DemoArgs),
+    /// Runs a configuration until it is stopped, its time is up, or its inputs are exhausted.
+    Run(RunArgs),
+    /// Makes traffic over any port, and checks what comes back. Says how fast it could be at most first.
+    Gen(r#gen::GenArgs),
+    /// Reads a configuration, says what is wrong with it, and how many buffers it takes. Opens nothing.
+    Check(CheckArgs),
+    /// Lists what ports can be made of on this machine.
+    Ports(PortsArgs),
+    /// Asks and changes an instance that runs, over its control socket.
+    Ctl(ctl::CtlArgs),
+}
+
+#[derive(Args)]
+struct PortsArgs {
+    /// Put one JSON object on stdout instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// The configuration, in TOML.
+    config: PathBuf,
+    /// How long to run: 10s, 5m, 500ms; without it until stopped.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Put the status as one JSON object on stdout instead of the summary.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    /// The configuration, in TOML.
+    config: PathBuf,
 }
 
 #[derive(Args)]
@@ -88,31 +130,28 @@ fn core(s: &str) -> Result<usize, String> {
     s.trim().parse().map_err(|_| "use the number of a core, or several with commas between: 0,1".to_owned())
 }
 
-fn level(s: &str) -> Result<LevelFilter, String> {
-    let levels = [LevelFilter::OFF, LevelFilter::ERROR, LevelFilter::WARN, LevelFilter::INFO];
-    let found = levels.into_iter().find(|l| l.to_string() == s.to_ascii_lowercase());
-    found.ok_or_else(|| "use off, error, warn or info".to_owned())
-}
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let speaker = Speaker::new();
+    let speaker = Speaker::new(cli.log.log_format);
     let code = {
         let voice = speaker.voice();
-        let log = speaker.voice();
-        tracing_subscriber::fmt()
-            .with_max_level(cli.log)
-            .with_writer(move || log.clone())
-            .with_ansi(std::io::stderr().is_terminal())
-            .without_time()
-            .with_target(false)
-            // Whatever is wrong with stderr is no reason to panic, which telling stderr about it would be.
-            .log_internal_errors(false)
-            .init();
+        let log = log::Log::start(&cli.log, &voice);
         let signals = Signals::default();
         signals.arm(&voice);
         match cli.command {
             Command::Demo(args) => run_demo(&args, &signals, &voice),
+            Command::Run(args) => run_config(&args, &signals, log, &voice),
+            Command::Gen(args) => run_gen(&args, &signals, &voice),
+            Command::Check(args) => check_config(&args, &voice),
+            Command::Ports(args) => match ports::Ports::list() {
+                Ok(ports) => finish(&ports, &ports, args.json, true, &voice),
+                Err(e) => fail(&e, false, &voice),
+            },
+            Command::Ctl(args) => {
+                // There is nothing to end in good order.
+                signals.over.store(true, Ordering::SeqCst);
+                ctl::run(&args, &voice)
+            }
         }
     };
     speaker.finish();
@@ -157,34 +196,72 @@ fn run_demo(args: &DemoArgs, signals: &Signals, voice: &Voice) -> ExitCode {
     let result = demo::run(&options, &signals.stop, |r| voice.say(r.line()));
     signals.over.store(true, Ordering::SeqCst);
     match result {
-        Ok(report) => finish(&report, args.json, voice),
-        Err(e) => {
-            voice.say(format_args!("ringwright: {e}"));
-            if e.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        Ok(report) => finish(&report, &report, args.json, report.is_clean(), voice),
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn run_config(args: &RunArgs, signals: &Signals, log: log::Log, voice: &Voice) -> ExitCode {
+    let result = run::run(&args.config, args.duration, &signals.stop, log, |p| voice.say(p));
+    signals.over.store(true, Ordering::SeqCst);
+    match result {
+        Ok(outcome) => {
+            for fault in &outcome.faults {
+                voice.say(format_args!("ringwright: {fault}"));
+            }
+            let clean = outcome.faults.is_empty() && outcome.status.conservation.unexplained == Some(0);
+            finish(&outcome.status, &run::Summary(&outcome.status), args.json, clean, voice)
         }
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn run_gen(args: &r#gen::GenArgs, signals: &Signals, voice: &Voice) -> ExitCode {
+    let drivers = ringwright::drivers::all();
+    let result = r#gen::run(args, &drivers, &signals.stop, |line| voice.say(line));
+    signals.over.store(true, Ordering::SeqCst);
+    match result {
+        Ok(outcome) => {
+            for fault in &outcome.faults {
+                voice.say(format_args!("ringwright: {fault}"));
+            }
+            finish(&outcome.report, &outcome.report, args.json(), outcome.is_done(), voice)
+        }
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn check_config(args: &CheckArgs, voice: &Voice) -> ExitCode {
+    match run::check(&args.config) {
+        Ok(text) => put(&text, true, voice),
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn fail(e: &impl Display, usage: bool, voice: &Voice) -> ExitCode {
+    voice.say(format_args!("ringwright: {e}"));
+    if usage { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// The results, as JSON or for people.
+fn finish(json: &impl Serialize, text: &impl Display, as_json: bool, clean: bool, voice: &Voice) -> ExitCode {
+    if !as_json {
+        return put(&format_args!("\n{text}"), clean, voice);
+    }
+    match serde_json::to_string_pretty(json) {
+        Ok(text) => put(&text, clean, voice),
+        Err(e) => fail(&e, false, voice),
     }
 }
 
 /// Results go to stdout. A reader that has gone away is no reason to fail; a disk that is full is.
-fn finish(report: &demo::Report, json: bool, voice: &Voice) -> ExitCode {
-    let text = if json {
-        match serde_json::to_string_pretty(report) {
-            Ok(text) => text,
-            Err(e) => {
-                voice.say(format_args!("ringwright: {e}"));
-                return ExitCode::FAILURE;
-            }
-        }
-    } else {
-        format!("\n{report}")
-    };
+fn put(text: &impl Display, clean: bool, voice: &Voice) -> ExitCode {
     let mut out = std::io::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-            voice.say(format_args!("ringwright: the results could not be written to stdout: {e}"));
-            return ExitCode::FAILURE;
+            fail(&format_args!("the results could not be written to stdout: {e}"), false, voice)
         }
-        _ => {}
+        _ if clean => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
-    if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

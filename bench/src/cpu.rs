@@ -21,9 +21,9 @@ impl std::fmt::Display for Core {
 /// Pins the calling thread to `core`.
 ///
 /// # Errors
-/// [`BenchError::Hw`] if the core is offline or outside the process's cpuset.
+/// [`BenchError::Core`] if the core is offline or outside the process's cpuset.
 pub fn pin(core: Core) -> Result<(), BenchError> {
-    Ok(hw::topology::pin(core.0)?)
+    Ok(topology::pin(core.0)?)
 }
 
 /// CPU time of the calling thread.
@@ -86,12 +86,12 @@ pub fn parse_list(text: &str) -> Vec<usize> {
 
 /// Cores this process may use.
 pub fn allowed() -> Vec<Core> {
-    hw::topology::cores().into_iter().map(Core).collect()
+    topology::cores().into_iter().map(Core).collect()
 }
 
 /// Other logical cores on the same physical core.
 pub fn siblings(core: Core) -> Vec<usize> {
-    hw::topology::siblings(core.0).into_iter().filter(|&c| c != core.0).collect()
+    topology::siblings(core.0).into_iter().filter(|&c| c != core.0).collect()
 }
 
 /// Other logical cores on the same last-level cache; empty where the kernel does not know.

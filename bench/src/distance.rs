@@ -77,7 +77,7 @@ struct Line(AtomicU64);
 /// Measures the round trip between `here` and `there`. Takes 1 to 5 ms on idle cores.
 ///
 /// # Errors
-/// [`BenchError::Hw`] if a core may not be used; [`BenchError::Cores`] if both are the same.
+/// [`BenchError::Core`] if a core may not be used; [`BenchError::Cores`] if both are the same.
 pub fn measure(here: Core, there: Core) -> Result<Distance, BenchError> {
     if here == there {
         return Err(BenchError::Cores(1));

@@ -7,6 +7,9 @@ pub enum BenchError {
     /// The machine's edge refused; its words say what to do.
     #[error(transparent)]
     Hw(#[from] hw::HwError),
+    /// A core that cannot be had; its words say which can.
+    #[error(transparent)]
+    Core(#[from] topology::PinError),
     /// Packet memory refused; its words say what to do.
     #[error(transparent)]
     Mem(#[from] mem::MemError),

@@ -50,10 +50,14 @@ enum Bench {
     Ring(run::ring::Args),
     /// Forwarding between two null ports on one core, beside DPDK's testpmd
     Null(run::null::Args),
+    /// Forwarding between two veth pairs on one core, beside DPDK's net_af_packet and the kernel's bridge
+    Packet(run::packet::Args),
     /// Taking buffers from a pool and giving them back
     Pool(run::pool::Args),
     /// `ringwright demo` in rounds: two software NICs and a switch on two cores
     Demo(run::demo::Args),
+    /// Packets per second with and without scrapes of the metrics
+    Scrape(run::scrape::Args),
     /// Instructions per packet under valgrind, compared with stored values
     Instructions(gate::Args),
 }
@@ -65,8 +69,10 @@ impl Bench {
             Self::Distance(args) => run::distance::run(args),
             Self::Ring(args) => run::ring::run(args),
             Self::Null(args) => run::null::run(args),
+            Self::Packet(args) => run::packet::run(args),
             Self::Pool(args) => run::pool::run(args),
             Self::Demo(args) => run::demo::run(args),
+            Self::Scrape(args) => run::scrape::run(args),
             Self::Instructions(args) => gate::run(args),
         }
     }

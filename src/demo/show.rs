@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::traffic::Counts;
 use super::{Frames, Options};
+use crate::units::Apart;
 
 /// What the generators sent and the checkers saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -292,23 +293,6 @@ impl Report {
     }
 }
 
-/// A count with its thousands apart.
-struct Apart(u64);
-
-impl fmt::Display for Apart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        let mut s = String::with_capacity(digits.len() * 4 / 3);
-        for (i, c) in digits.chars().enumerate() {
-            if i > 0 && (digits.len() - i).is_multiple_of(3) {
-                s.push(' ');
-            }
-            s.push(c);
-        }
-        f.pad_integral(true, "", &s)
-    }
-}
-
 fn cores_of(d: &Demo) -> String {
     let workers: Vec<_> = d.worker_cores.iter().map(ToString::to_string).collect();
     let device = d.device_core.map_or_else(|| "any".to_owned(), |c| c.to_string());
@@ -414,12 +398,5 @@ mod tests {
     fn both_crates_have_the_same_words_for_causes() {
         let (link, device) = (CAUSES.map(pcie::Cause::name), Cause::ALL.map(Cause::name));
         assert_eq!(link, device);
-    }
-
-    #[test]
-    fn thousands_stand_apart() {
-        let shown = [0, 999, 1000, 1_234_567].map(|n| Apart(n).to_string());
-        assert_eq!(shown, ["0", "999", "1 000", "1 234 567"]);
-        assert_eq!(format!("{:>6}|", Apart(1000)), " 1 000|");
     }
 }

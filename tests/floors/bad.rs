@@ -27,6 +27,7 @@ fn good() -> Vec<Member> {
         made_up("bench", &[("", Kind::Normal)]),
         made_up("framework/stages", &[("framework/graph", Kind::Normal), ("pmd/null", Kind::Dev)]),
         made_up("framework/graph", &[("framework/port", Kind::Normal)]),
+        made_up("framework/hw", &[("framework/topology", Kind::Normal)]),
         made_up("pmd/nic", &[("pmd/nic-defs", Kind::Normal), ("pmd/nic-model", Kind::Dev)]),
         made_up("pmd/nic-model", &[("pmd/nic-defs", Kind::Normal)]),
         made_up("pmd/nic-defs", &[("framework/ring", Kind::Normal)]),
@@ -69,7 +70,7 @@ fn bad_names_and_missing_floors_are_found() {
 #[test]
 fn arrows_up_and_sideways_are_found() {
     one_fault(
-        &arrow_faults(&bent("framework/hw", &[("framework/mem", Kind::Normal)])),
+        &arrow_faults(&bent("framework/meter", &[("framework/mem", Kind::Normal)])),
         "arrows go down only",
     );
     one_fault(
@@ -79,7 +80,7 @@ fn arrows_up_and_sideways_are_found() {
     one_fault(&arrow_faults(&bent("framework/rt", &[("framework/lab", Kind::Build)])), "arrows go down only");
     one_fault(&arrow_faults(&bent("framework/lab", &[("", Kind::Normal)])), "the root package (floor 6)");
     one_fault(&arrow_faults(&bent("bench", &[("framework/rt", Kind::Normal)])), "used by nobody");
-    none(arrow_faults(&bent("framework/hw", &[("framework/mem", Kind::Dev)])));
+    none(arrow_faults(&bent("framework/meter", &[("framework/mem", Kind::Dev)])));
 }
 
 #[test]
@@ -131,6 +132,8 @@ fn large_files_and_a_large_core_are_found() {
     none(size_faults(&[file("framework/rt/src/lib.rs", FILE_LIMIT, &tests)]));
     none(size_faults(&[file("framework/rt/src/x/tests.rs", FILE_LIMIT + 1, "")]));
     one_fault(&size_faults(&[file("framework/rt/src/lib.rs", FILE_LIMIT + 1, "")]), "split it");
+    none(size_faults(&[file("framework/ring/src/loom.rs", FILE_LIMIT + 1, "#![cfg(loom)]\n")]));
+    one_fault(&size_faults(&[file("framework/ring/src/x.rs", FILE_LIMIT + 1, "#[cfg(loom)]\n")]), "split it");
     let core = |last: usize| {
         let mut files: Vec<Source> =
             (0..5).map(|i| file(&format!("framework/mem/src/f{i}.rs"), 590, "/// Words.\n\n")).collect();

@@ -112,7 +112,7 @@ fn count_all(chosen: &[&HotPath]) -> Result<Vec<f64>, BenchError> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(chosen.len()));
     std::thread::scope(|s| {
-        for _ in 0..hw::topology::cores().len().min(chosen.len()) {
+        for _ in 0..topology::cores().len().min(chosen.len()) {
             s.spawn(|| {
                 while let Some(path) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let count = callgrind::count(path.name);

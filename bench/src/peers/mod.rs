@@ -2,10 +2,13 @@
 //!
 //! A peer that is not installed is skipped in clear words; a peer that is there but misbehaves is an error.
 
+pub mod packet_gen;
 pub mod rte_ring;
 pub mod testpmd;
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -122,6 +125,47 @@ impl Drop for Lines {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Builds the C program `name` beside this one's own binary, unless it is there from the same `source`. `package` is
+/// what it needs of DPDK, if anything.
+///
+/// # Errors
+/// Why it is skipped.
+pub fn build(name: &str, source: &str, package: Option<&str>) -> Result<PathBuf, String> {
+    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let dir = exe.parent().ok_or("this program has no folder")?.join("peers");
+    let (kept, program) = (dir.join(format!("{name}.c")), dir.join(name));
+    if program.is_file() && fs::read_to_string(&kept).is_ok_and(|s| s == source) {
+        return Ok(program);
+    }
+    let flags = package.map(|p| output(Command::new("pkg-config").args(["--cflags", "--libs", p])));
+    let flags = flags
+        .transpose()
+        .map_err(|e| format!("DPDK's libraries are not there ({e}); apt-get install libdpdk-dev"))?;
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    // The source is written last: only a finished build leaves both.
+    let scratch = dir.join(format!("building-{name}.c"));
+    fs::write(&scratch, source).map_err(|e| format!("{}: {e}", scratch.display()))?;
+    let mut cc = Command::new("cc");
+    cc.args(["-O3", "-Wall", "-Wextra", "-o"]).arg(&program).arg(&scratch);
+    cc.args(flags.unwrap_or_default().split_whitespace());
+    output(&mut cc).map_err(|e| format!("building bench/peers/{name}.c failed: {e}"))?;
+    fs::rename(&scratch, &kept).map_err(|e| format!("{}: {e}", kept.display()))?;
+    Ok(program)
+}
+
+/// What a program that ends well prints.
+///
+/// # Errors
+/// What it says otherwise.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    let out = command.output().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
+    if out.status.success() {
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    } else {
+        Err(String::from_utf8_lossy(&out.stderr).trim().to_owned())
     }
 }
 

@@ -1,13 +1,11 @@
 //! DPDK's `rte_ring` between two pinned threads: our own small C program, built on first use.
 
 use std::cell::RefCell;
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::Lines;
+use super::{Lines, build};
 use crate::BenchError;
 use crate::cpu::Core;
 use crate::harness::{Candidate, Reading, Share};
@@ -28,7 +26,7 @@ pub struct RteRing {
 impl RteRing {
     /// Builds the program if needed and starts it with rings of `size` entries; `Err` holds why it is skipped.
     pub fn start(producer: Core, consumer: Core, size: usize) -> Result<Rc<RefCell<Self>>, String> {
-        let program = build()?;
+        let program = build(PEER, SOURCE, Some("libdpdk"))?;
         // Huge pages as its users have them; without, ordinary ones.
         let attempts = [(["-m", "16"], "2 MiB pages"), (["--no-huge", "-m64"], "4 KiB pages")];
         let mut last = String::new();
@@ -136,36 +134,6 @@ impl Candidate for RteRingCandidate {
 
     fn block(&mut self, window: Duration) -> Result<Reading, BenchError> {
         self.peer.borrow_mut().run(&self.name, &self.command, window)
-    }
-}
-
-/// Builds the program beside this one's own binary, unless it is there from the same source.
-fn build() -> Result<PathBuf, String> {
-    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
-    let dir = exe.parent().ok_or("this program has no folder")?.join("peers");
-    let (source, program) = (dir.join("rte_ring.c"), dir.join("rte_ring"));
-    if program.is_file() && fs::read_to_string(&source).is_ok_and(|s| s == SOURCE) {
-        return Ok(program);
-    }
-    let flags = output(Command::new("pkg-config").args(["--cflags", "--libs", "libdpdk"]))
-        .map_err(|e| format!("DPDK's libraries are not there ({e}); apt-get install libdpdk-dev"))?;
-    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-    // The source is written last: only a finished build leaves both.
-    let scratch = dir.join("building.c");
-    fs::write(&scratch, SOURCE).map_err(|e| format!("{}: {e}", scratch.display()))?;
-    let mut cc = Command::new("cc");
-    cc.args(["-O3", "-Wall", "-Wextra", "-o"]).arg(&program).arg(&scratch).args(flags.split_whitespace());
-    output(&mut cc).map_err(|e| format!("building bench/peers/rte_ring.c failed: {e}"))?;
-    fs::rename(&scratch, &source).map_err(|e| format!("{}: {e}", source.display()))?;
-    Ok(program)
-}
-
-fn output(command: &mut Command) -> Result<String, String> {
-    let out = command.output().map_err(|e| format!("{}: {e}", command.get_program().display()))?;
-    if out.status.success() {
-        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
-    } else {
-        Err(String::from_utf8_lossy(&out.stderr).trim().to_owned())
     }
 }
 

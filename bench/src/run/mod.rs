@@ -4,8 +4,10 @@ pub mod all;
 pub mod demo;
 pub mod distance;
 pub mod null;
+pub mod packet;
 pub mod pool;
 pub mod ring;
+pub mod scrape;
 
 use std::time::Duration;
 

@@ -83,6 +83,18 @@ impl<'t> Keys<'t> {
         })
     }
 
+    /// The list of pairs of strings at `key`, if any.
+    ///
+    /// # Errors
+    /// Another type.
+    pub fn pairs(&self, key: &str) -> Result<Option<Vec<[&'t str; 2]>>, KeyError> {
+        let pair = |v: &'t Value| match v.as_array()?.as_slice() {
+            [a, b] => Some([a.as_str()?, b.as_str()?]),
+            _ => None,
+        };
+        self.read(key, "a list of pairs: [[\"a\", \"b\"]]", |v| v.as_array()?.iter().map(pair).collect())
+    }
+
     /// The whole number at `key`, or `default`.
     ///
     /// # Errors
@@ -214,6 +226,10 @@ mod tests {
         assert_eq!(
             k.number("n", 1, 0..=4).unwrap_err().to_string(),
             "n: 5 is not a whole number from 0 to 4"
+        );
+        assert_eq!(
+            k.pairs("l").unwrap_err().problem,
+            "[\"a\", \"b\"] is not a list of pairs: [[\"a\", \"b\"]]"
         );
         assert_eq!(k.numbers("v", 1..=4), Ok(Some(vec![1, 2])));
         assert_eq!(k.numbers("n", 1..=9), Ok(Some(vec![5])));

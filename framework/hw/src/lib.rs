@@ -1,10 +1,10 @@
-//! The edge of Rust: registers, DMA memory on superpages, barriers, time, topology.
+//! The edge of Rust: registers, DMA memory on superpages, barriers, time.
 //!
 //! Everything the compiler cannot check about a device and its memory is in this crate.
 //!
 //! - [`Bus`] is how a driver reaches its device: [`Bar`]s of registers, [`Doorbell`]s, [`DmaRegion`]s.
 //! - [`Window`] is one range of addresses; [`Arena`]s of real pages are laid into it.
-//! - [`Node`], [`topology`] and [`cycles`] say where and when.
+//! - [`cycles`] says when; where, as a [`Node`], is known to the crate `topology`.
 //!
 //! Life of memory:
 //! 1. A runtime reserves a [`Window`]: addresses only.
@@ -20,17 +20,14 @@ mod bar;
 mod bus;
 mod dma;
 mod os;
-mod pages;
 mod time;
-pub mod topology;
 mod window;
 
 pub use bar::{Bar, Doorbell, Reg, Registers};
 pub use bus::Bus;
 pub use dma::{DmaPool, DmaRegion};
-pub use pages::{Bytes, PageSize, Pages};
 pub use time::{cycles, tsc_hz};
-pub use topology::Node;
+pub use topology::{Bytes, Node, PageSize, Pages};
 pub use window::{Arena, GRANULE, LINE, Window};
 
 /// An address as the device sees it: no number becomes one but by way of a [`Window`].
@@ -57,7 +54,7 @@ pub enum HwError {
     NoBar(u8),
     /// Not enough free superpages.
     #[error("asked {} of {page} pages{}: {free} free, {short} more needed; run: {command}",
-        Bytes(*asked), topology::on_node(*node))]
+        Bytes(*asked), node.map_or_else(String::new, |n| format!(" on {n}")))]
     NoPages {
         /// Bytes asked for.
         asked: usize,
@@ -81,7 +78,8 @@ pub enum HwError {
         instead: &'static str,
     },
     /// The machine has no such node.
-    #[error("node {} does not exist: this machine has {}; name one of these", asked.id(), topology::list(there))]
+    #[error("node {} does not exist: this machine has node {}; name one of these",
+        asked.id(), there.iter().map(|n| n.id().to_string()).collect::<Vec<_>>().join(", "))]
     NoSuchNode {
         /// The node asked for.
         asked: Node,

@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Bytes, HwError, Iova, Node, PageSize, Pages, os, topology};
+use crate::{Bytes, HwError, Iova, Node, PageSize, Pages, os};
 
 /// The cache line; buffers are numbered by it.
 pub const LINE: usize = 64;
@@ -266,25 +266,24 @@ impl Arena {
         // SAFETY: the place in the window is ours alone and aligned to the page.
         unsafe { os::commit(base, len, &fd) }.map_err(|e| os("mapping", e))?;
         if let Some(node) = self.node {
-            match os::bind(base, len, node) {
-                Err(e) if e.raw_os_error() != Some(libc::ENOSYS) => return Err(os("binding", e)),
-                _ => {}
-            }
+            let bound = os::bind(base, len, node).or_else(|e| match e.raw_os_error() {
+                Some(libc::ENOSYS) => Ok(()),
+                _ => Err(e),
+            });
+            bound.map_err(|e| os("binding", e))?;
         }
-        match (os::populate(base, len), self.node) {
-            (Ok(()), _) => {}
-            (Err(e), Some(node)) if e.raw_os_error() == Some(libc::EFAULT) => {
-                let _ = e;
-                return Err(HwError::NodeFull { node, bytes: len, page });
+        os::populate(base, len).map_err(|e| match self.node {
+            Some(node) if e.raw_os_error() == Some(libc::EFAULT) => {
+                HwError::NodeFull { node, bytes: len, page }
             }
-            (Err(e), _) => return Err(os("bringing in", e)),
-        }
+            _ => os("bringing in", e),
+        })?;
         if page != PageSize::Base4K {
             return Ok(true);
         }
         match os::lock(base, len) {
             Ok(()) => Ok(true),
-            Err(_) if strict => Err(HwError::Memlock { need: len, limit: os::memlock_limit() }),
+            Err(_) if strict => Err(HwError::Memlock { need: len, limit: topology::memlock_limit() }),
             Err(_) => Ok(false),
         }
     }
@@ -294,7 +293,7 @@ impl Arena {
         let (page, node, asked) = (self.pages, self.node, self.len);
         if page == PageSize::Base4K {
             // Memory is promised freely and taken back by force: better to ask what there is.
-            return match os::available() {
+            return match topology::available() {
                 Some(free) if free < asked => Err(HwError::NoMemory { asked, free }),
                 _ => Ok(()),
             };

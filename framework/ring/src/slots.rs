@@ -6,6 +6,11 @@ use core::mem::MaybeUninit;
 
 use crate::{Pos, RingSize};
 
+#[cfg(loom)]
+mod loom;
+#[cfg(loom)]
+pub(crate) use loom::Slots;
+#[cfg(not(loom))]
 pub(crate) use store::Slots;
 
 /// How many of `n` items from `pos` on lie before the end of the ring; the others start at its first slot.
@@ -24,6 +29,8 @@ pub(crate) fn as_uninit<T: Copy>(out: &mut [T]) -> &mut [MaybeUninit<T>] {
 #[cfg(not(loom))]
 mod store {
     use core::alloc::Layout;
+    use core::cell::Cell;
+    use core::marker::PhantomData;
     use core::ptr::NonNull;
     use std::alloc::{alloc, dealloc, handle_alloc_error};
 
@@ -33,6 +40,8 @@ mod store {
     pub(crate) struct Slots<T> {
         base: NonNull<T>,
         size: RingSize,
+        /// Items go in and come out: a ring of one type is no ring of another.
+        _items: PhantomData<Cell<T>>,
     }
     // SAFETY: the memory belongs to the value; what is in it are `T`s, which cross threads as the ring hands them
     // over.
@@ -40,7 +49,7 @@ mod store {
     // SAFETY: as above; shared access is `write` and `read`, whose callers keep slots exclusive.
     unsafe impl<T: Send> Sync for Slots<T> {}
 
-    impl<T: Copy> Slots<T> {
+    impl<T> Slots<T> {
         const NOT_EMPTY: () = assert!(size_of::<T>() > 0, "a ring carries items that have a size");
 
         pub(crate) fn new(size: RingSize) -> Self {
@@ -49,7 +58,7 @@ mod store {
             // SAFETY: at least 8 slots of at least one byte.
             let base = unsafe { alloc(layout) };
             let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-            Self { base: base.cast(), size }
+            Self { base: base.cast(), size, _items: PhantomData }
         }
 
         /// The slot at `pos`, and one in each line after it, over `n` slots.
@@ -76,6 +85,28 @@ mod store {
             self.lines(pos, n).for_each(|at| hw::prefetch_read(at));
         }
 
+        /// Moves `item` into the slot at `pos`.
+        ///
+        /// # Safety
+        /// No other thread touches that slot meanwhile.
+        #[inline]
+        pub(crate) unsafe fn put(&self, pos: Pos, item: T) {
+            // SAFETY: masked to the ring; the slot is the caller's.
+            unsafe { self.base.add(self.size.index(pos)).write(item) };
+        }
+
+        /// Moves the item out of the slot at `pos`.
+        ///
+        /// # Safety
+        /// As for `put`; the slot was written since it was last moved out of.
+        #[inline]
+        pub(crate) unsafe fn get(&self, pos: Pos) -> T {
+            // SAFETY: masked to the ring; the slot is the caller's.
+            unsafe { self.base.add(self.size.index(pos)).read() }
+        }
+    }
+
+    impl<T: Copy> Slots<T> {
         /// Copies `items` into the slots from `pos` on.
         ///
         /// # Safety
@@ -120,7 +151,7 @@ mod store {
 
     impl<T> Drop for Slots<T> {
         fn drop(&mut self) {
-            // SAFETY: allocated in `new` with this layout; `T: Copy` has nothing to drop.
+            // SAFETY: allocated in `new` with this layout; items that are still in it are forgotten.
             unsafe { dealloc(self.base.as_ptr().cast(), Self::layout(self.size)) }
         }
     }
@@ -131,57 +162,5 @@ mod store {
 
     fn target<T>(out: &mut [MaybeUninit<T>]) -> NonNull<T> {
         NonNull::from(out).cast()
-    }
-}
-
-#[cfg(loom)]
-mod store {
-    use loom::cell::UnsafeCell;
-
-    use super::*;
-
-    /// The same slots, each under loom's watch: an access without an order to the one before fails the check.
-    pub(crate) struct Slots<T> {
-        cells: Box<[UnsafeCell<MaybeUninit<T>>]>,
-        size: RingSize,
-    }
-    // SAFETY: as without loom, which checks that callers keep slots exclusive.
-    unsafe impl<T: Send> Send for Slots<T> {}
-    // SAFETY: as above.
-    unsafe impl<T: Send> Sync for Slots<T> {}
-
-    impl<T: Copy> Slots<T> {
-        pub(crate) fn new(size: RingSize) -> Self {
-            let cells = (0..size.entries()).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
-            Self { cells, size }
-        }
-
-        pub(crate) fn prefetch_write(&self, _pos: Pos, _n: usize) {}
-
-        pub(crate) fn prefetch_read(&self, _pos: Pos, _n: usize) {}
-
-        pub(crate) unsafe fn write(&self, pos: Pos, items: &[T]) {
-            let (head, rest) = items.split_at(before_end(self.size, pos, items.len()));
-            for (cell, item) in self.cells[self.size.index(pos)..].iter().zip(head) {
-                // SAFETY: the slot is the caller's.
-                cell.with_mut(|p| unsafe { (*p).write(*item) });
-            }
-            for (cell, item) in self.cells.iter().zip(rest) {
-                // SAFETY: as above.
-                cell.with_mut(|p| unsafe { (*p).write(*item) });
-            }
-        }
-
-        pub(crate) unsafe fn read(&self, pos: Pos, out: &mut [MaybeUninit<T>]) {
-            let (head, rest) = out.split_at_mut(before_end(self.size, pos, out.len()));
-            for (cell, item) in self.cells[self.size.index(pos)..].iter().zip(head) {
-                // SAFETY: the slot is the caller's.
-                *item = cell.with(|p| unsafe { *p });
-            }
-            for (cell, item) in self.cells.iter().zip(rest) {
-                // SAFETY: as above.
-                *item = cell.with(|p| unsafe { *p });
-            }
-        }
     }
 }

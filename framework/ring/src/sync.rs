@@ -3,19 +3,21 @@
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+mod loom;
+#[cfg(loom)]
+pub use self::loom::weaken;
+#[cfg(loom)]
+pub(crate) use self::loom::{AtomicU32, AtomicU64, Ordering, edge, wait};
 
 /// Alone on its cache line, and on the line that the adjacent-line prefetcher would bring along.
 #[repr(align(128))]
 pub(crate) struct Line<T>(pub(crate) T);
 
 /// One step of a wait for another thread: pauses at first, then lets others run on this core, perhaps that one.
+#[cfg(not(loom))]
 #[cold]
 pub(crate) fn wait(steps: &mut u32) {
     *steps = steps.saturating_add(1);
-    #[cfg(loom)]
-    loom::thread::yield_now();
-    #[cfg(not(loom))]
     if *steps < 256 { core::hint::spin_loop() } else { std::thread::yield_now() }
 }
 
@@ -47,21 +49,4 @@ pub enum Edge {
 #[inline(always)]
 pub(crate) const fn edge(_edge: Edge, is: Ordering) -> Ordering {
     is
-}
-
-#[cfg(loom)]
-std::thread_local! {
-    static WEAKENED: core::cell::Cell<Option<Edge>> = const { core::cell::Cell::new(None) };
-}
-
-/// The ordering of `edge`, which is `is` unless a model check has weakened that edge.
-#[cfg(loom)]
-pub(crate) fn edge(edge: Edge, is: Ordering) -> Ordering {
-    if WEAKENED.get() == Some(edge) { Ordering::Relaxed } else { is }
-}
-
-/// Makes `edge` Relaxed in every ring that this thread checks from now on. For model checks that must fail.
-#[cfg(loom)]
-pub fn weaken(edge: Edge) {
-    WEAKENED.set(Some(edge));
 }

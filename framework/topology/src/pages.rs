@@ -61,7 +61,7 @@ impl PageSize {
     }
 
     /// The directory with this size's counters, of the machine or of one node.
-    pub(crate) fn sysfs(self, node: Option<Node>) -> PathBuf {
+    fn sysfs(self, node: Option<Node>) -> PathBuf {
         let leaf = format!("hugepages-{}kB", self.kib());
         match node {
             Some(n) => format!("/sys/devices/system/node/node{}/hugepages/{leaf}", n.id()),
@@ -83,7 +83,7 @@ impl PageSize {
     }
 
     /// The command that gets `short` more pages than there are now.
-    pub(crate) fn command(self, node: Option<Node>, short: usize) -> String {
+    pub fn command(self, node: Option<Node>, short: usize) -> String {
         let have = self.count(node).map_or(0, |c| c.1);
         format!("echo {} | sudo tee {}", have + short, self.sysfs(node).join("nr_hugepages").display())
     }
