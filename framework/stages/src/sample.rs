@@ -23,7 +23,7 @@ exits! {
 pub enum Choice {
     /// Each with a chance of one in so many, whatever became of those before: what is seen is no part of any pattern of the traffic.
     OneIn(u32),
-    /// The first, and from there on every so manieth.
+    /// The first of so many, always.
     Every(u32),
 }
 

@@ -20,6 +20,8 @@
 //!
 //! What is known of a frame for the device that sends it (where its checksum begins, the length of its link header) goes along by four bytes.
 //!
+//! A frame with a tag is four bytes longer: between the halves, and out of a trunk port, which must be able to send it.
+//!
 //! Limits: no GVRP or MVRP; VLANs are not translated; the priority of a frame whose tag is taken out is lost.
 
 mod ports;

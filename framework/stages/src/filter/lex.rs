@@ -90,7 +90,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
         out.push(Token { kind, start: at, end: at + length });
         at += length;
     }
-    out.push(Token { kind: Kind::End, start: text.trim_end().len(), end: text.len() });
+    let end = text.trim_end().len();
+    out.push(Token { kind: Kind::End, start: end, end });
     Ok(out)
 }
 

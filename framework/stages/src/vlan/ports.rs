@@ -131,14 +131,11 @@ const fn checked(vid: u16) -> Result<u16, StageError> {
 }
 
 impl VlanPorts {
-    /// Keys that [`VlanPorts::read`] reads.
-    pub const KEYS: &'static [&'static str] = &["access", "trunk", "native"];
-
-    /// From `access = { p0 = 10 }`, `trunk = { p1 = [10, 20, "100-199"] }` and `native = { p1 = 1 }`.
+    /// From the keys `access = { p0 = 10 }`, `trunk = { p1 = [10, 20, "100-199"] }` and `native = { p1 = 1 }` of a table that may have others.
     ///
     /// # Errors
     /// A port that is not there, what is no VLAN, and what [`VlanPorts::new`] refuses.
-    pub(super) fn read(table: &Table, names: &PortNames<'_>) -> Result<Self, KeyError> {
+    pub fn read(table: &Table, names: &PortNames<'_>) -> Result<Self, KeyError> {
         let one = |key: &str| -> Result<Vec<(u16, u16)>, KeyError> {
             each(table, key, names, |ranges| match ranges[..] {
                 [ref r] if r.start() == r.end() => Ok(*r.start()),
