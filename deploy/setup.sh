@@ -41,6 +41,8 @@ soft=() # without these something is skipped or slower
 missing_hard() { hard+=("$1") && say "missing: $1"; }
 missing_soft() { soft+=("$1") && say "missing: $1"; }
 has() { command -v "$1" >/dev/null 2>&1; }
+# A program for administrators: their folders are not on everyone's path.
+has_sbin() { PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin has "$1"; }
 
 # How to become root: root, sudo, or none.
 root_way() {
@@ -236,6 +238,11 @@ need_deb ca-certificates "fetching crates" test -s /etc/ssl/certs/ca-certificate
 if [[ $level == test ]]; then
     need_deb pkg-config "finding DPDK" has pkg-config
     need_deb python3 "test part demo" has python3
+    need_deb iproute2 "test part net" has_sbin tc
+    need_deb iputils-ping "test part net" has ping
+    need_deb tcpdump "test part net" has_sbin tcpdump
+    need_deb iperf3 "test part net" has iperf3
+    need_deb ethtool "test part net" has_sbin ethtool
     need_deb valgrind "test part instructions" has valgrind
     need_deb shellcheck "test part scripts" has shellcheck
     need_deb g++ "test part fuzz" has g++

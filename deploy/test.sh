@@ -11,6 +11,7 @@
 #   loom          the rings between cores under every interleaving loom finds
 #   miri          undefined behaviour and data races, crate by crate
 #   demo          the release binary: packets arrive, all accounted for; wrong usage is refused; a signal stops it cleanly
+#   net           stations in network namespaces talk through ringwright run; with --full more of it, and a Linux bridge in its place
 #   fuzz          each fuzz target for a few seconds over its corpus
 #   instructions  instructions per packet under valgrind against the stored figures
 #
@@ -21,7 +22,8 @@
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-all_parts=(fmt scripts lint unit cross loom miri demo fuzz instructions)
+all_parts=(fmt scripts lint unit cross loom miri demo net fuzz instructions)
+net_tests='package(ringwright) and binary(net)'
 miri_crates=(ringwright-hw ringwright-meter ringwright-ring ringwright-mem ringwright-graph ringwright-ixgbe ringwright-ixgbe-model)
 # Without --full, of drivers and models only what two threads share, and long frames over a wrapping ring.
 miri_short='not (package(ringwright-ixgbe) or package(ringwright-ixgbe-model)) or binary(threads) or test(frames_of_all)'
@@ -144,11 +146,11 @@ part_unit() {
     if cargo nextest --version >/dev/null 2>&1; then
         [[ $full == yes ]] && ignored=(--run-ignored all)
         rm -f "$report"
-        cargo nextest run "${locked[@]}" --workspace --no-fail-fast --status-level slow "${ignored[@]}" || bad=1
+        cargo nextest run "${locked[@]}" --workspace -E "not ($net_tests)" --no-fail-fast --status-level slow "${ignored[@]}" || bad=1
         cp "$report" "$tmp/reports/" || bad=1
     else
         [[ $full == yes ]] && ignored=(--include-ignored)
-        cargo test "${locked[@]}" --workspace --no-fail-fast --all-targets -- --show-output "${ignored[@]}" || bad=1
+        cargo test "${locked[@]}" --workspace --no-fail-fast --all-targets -- --show-output --skip scenarios:: "${ignored[@]}" || bad=1
     fi
     cargo test "${locked[@]}" --quiet --workspace --no-fail-fast --doc -- --show-output || bad=1
     return "$bad"
@@ -268,6 +270,23 @@ part_demo() {
     refuses demo --for 1s --frame 59 || bad=1
     refuses demo --for 1s --frame 9999999 || bad=1
     refuses demo --for 1s --link gen99x3 || bad=1
+    return "$bad"
+}
+
+# Each test skips by itself what the machine lacks. The bridge shows that the scenarios are right, of what it can do.
+part_net() {
+    local bad=0 report=target/nextest/default/junit.xml
+    if ! cargo nextest --version >/dev/null 2>&1; then
+        cargo test "${locked[@]}" -p ringwright --test net -- --show-output --test-threads 1
+        return
+    fi
+    if [[ $full == yes ]]; then
+        export RINGWRIGHT_NET_BYTES=$((1 << 30))
+        RINGWRIGHT_NET_REFERENCE=1 cargo nextest run "${locked[@]}" -E "$net_tests" -p ringwright --no-fail-fast --status-level fail || bad=1
+    fi
+    rm -f "$report"
+    cargo nextest run "${locked[@]}" -E "$net_tests" -p ringwright --no-fail-fast --status-level slow || bad=1
+    cp "$report" "$tmp/reports/" || bad=1
     return "$bad"
 }
 

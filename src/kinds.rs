@@ -1,40 +1,39 @@
 //! The kinds of stages that a configuration can name, with their keys.
 //!
-//! | kind | keys | first exit |
-//! |---|---|---|
-//! | `forward`, `macswap` | `pairs = [["p0", "p1"]]`, `routes` (one way); with two ports, a pair of them by itself | `out` |
-//! | `l2switch` | `ports` (all), `isolated`, `table`, `table_full = "flood"` or `"drop"`, `ageing` | `out` |
-//! | `count` | | `out` |
-//! | `tee` | | `out` |
-//! | `drop` | `reason` | |
+//! Their keys and exits are in `docs/configuration.md`.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use config::{KeyError, Keys};
 use graph::{AnyStage, Exit, ExitInfo, Graph, Stage};
 use meter::DropReason;
 use rt::config::{BuildEnv, PortNames, Recipe, StageEnv, StageKind};
-use stages::{Count, Drop, Forward, L2Switch, L2SwitchConfig, MacSwap, PortMap, TableFull, Tee};
+use stages::{
+    Count, Drop, Filter, FilterConfig, Forward, L2Switch, L2SwitchConfig, MacSwap, Peer, PortMap, Sample,
+    SampleConfig, Tee, Vlan, VlanConfig,
+};
+use toml::Table;
 
 /// All kinds in the box.
 pub fn all() -> Vec<Box<dyn StageKind>> {
-    let kinds: [Kind; 6] = [
-        Kind { kind: Forward::KIND, keys: &["pairs", "routes"], read: read_forward },
-        Kind { kind: MacSwap::KIND, keys: &["pairs", "routes"], read: read_macswap },
-        Kind {
-            kind: L2Switch::KIND,
-            keys: &["ports", "isolated", "table", "table_full", "ageing"],
-            read: read_l2switch,
-        },
-        Kind { kind: Count::KIND, keys: &[], read: |_, _| Ok(plain(|_| Ok(Count::new()))) },
-        Kind { kind: Tee::KIND, keys: &[], read: |_, _| Ok(plain(|env| Ok(Tee::new(env.pool)))) },
-        Kind { kind: Drop::KIND, keys: &["reason"], read: read_drop },
-    ];
-    kinds.map(|k| -> Box<dyn StageKind> { Box::new(k) }).into()
+    let kind = |kind, keys, read| -> Box<dyn StageKind> { Box::new(Kind { kind, keys, read }) };
+    vec![
+        kind(Forward::KIND, PARTNERS, read_forward),
+        kind(MacSwap::KIND, PARTNERS, read_macswap),
+        kind(L2Switch::KIND, L2SwitchConfig::KEYS, read_l2switch),
+        kind(Vlan::KIND, VlanConfig::KEYS, read_vlan),
+        kind(Filter::KIND, FilterConfig::KEYS, read_filter),
+        kind(Sample::KIND, SampleConfig::KEYS, read_sample),
+        kind(Count::KIND, &[], |_, _| Ok(plain(|_| Ok(Count::new())))),
+        kind(Tee::KIND, &[], |_, _| Ok(plain(|env| Ok(Tee::new(env.pool))))),
+        kind(Drop::KIND, &["reason"], read_drop),
+    ]
 }
 
-type Read = fn(&Keys<'_>, &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError>;
+/// Keys of stages that send from one port to another.
+const PARTNERS: &[&str] = &["pairs", "routes"];
+
+type Read = fn(&Table, &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError>;
 
 struct Kind {
     kind: &'static str,
@@ -49,8 +48,8 @@ impl StageKind for Kind {
     fn keys(&self) -> &'static [&'static str] {
         self.keys
     }
-    fn read(&self, keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
-        (self.read)(keys, env)
+    fn read(&self, own: &Table, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
+        (self.read)(own, env)
     }
 }
 
@@ -96,7 +95,8 @@ fn updated<S: Stage + 'static>(
 struct Partners(Vec<(String, String)>);
 
 impl Partners {
-    fn read(keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Self, KeyError> {
+    fn read(own: &Table, env: &StageEnv<'_>) -> Result<Self, KeyError> {
+        let keys = Keys::new(own, PARTNERS)?;
         let mut all = Vec::new();
         for (key, both) in [("pairs", true), ("routes", false)] {
             for [a, b] in keys.pairs(key)?.unwrap_or_default() {
@@ -132,8 +132,8 @@ impl Partners {
     }
 }
 
-fn read_forward(keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
-    let partners = Partners::read(keys, env)?;
+fn read_forward(own: &Table, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
+    let partners = Partners::read(own, env)?;
     let later = partners.clone();
     Ok(updated(
         move |env| Ok(Forward::new(partners.map(env.ports)?)),
@@ -144,8 +144,8 @@ fn read_forward(keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, 
     ))
 }
 
-fn read_macswap(keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
-    let partners = Partners::read(keys, env)?;
+fn read_macswap(own: &Table, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
+    let partners = Partners::read(own, env)?;
     let later = partners.clone();
     Ok(updated(
         move |env| Ok(MacSwap::new(Some(partners.map(env.ports)?))),
@@ -156,50 +156,74 @@ fn read_macswap(keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, 
     ))
 }
 
-/// Ports of a bridge by name; `None` for all there are.
-#[derive(Clone)]
-struct Members {
-    ports: Option<Vec<String>>,
-    isolated: Vec<String>,
+/// Reads something with the names of all ports that ever were: what named a port is not wrong once it has gone.
+fn with_names<T>(
+    ports: &PortNames,
+    read: impl FnOnce(&stages::PortNames<'_>) -> Result<T, KeyError>,
+) -> Result<T, KeyError> {
+    let names: Vec<_> = ports.ever().collect();
+    read(&stages::PortNames(&names))
 }
 
-impl Members {
-    fn read(keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Self, KeyError> {
-        let names = |key: &str| -> Result<Option<Vec<String>>, KeyError> {
-            let Some(all) = keys.texts(key)? else { return Ok(None) };
-            all.iter().try_for_each(|n| env.ports.find(key, n).map(|_| ()))?;
-            Ok(Some(all.iter().map(|n| (*n).to_owned()).collect()))
-        };
-        Ok(Self { ports: names("ports")?, isolated: names("isolated")?.unwrap_or_default() })
-    }
-
-    /// Numbers of the ports that are there, and of those that are isolated.
-    fn numbers(&self, ports: &PortNames) -> (Vec<u16>, Vec<u16>) {
-        let known = |names: &[String]| names.iter().filter_map(|n| ports.number(n)).collect::<Vec<_>>();
-        let all = self.ports.as_ref().map_or_else(|| ports.numbers(), |n| known(n));
-        (all, known(&self.isolated))
-    }
-}
-
-fn read_l2switch(keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
-    let members = Members::read(keys, env)?;
-    let mut config = L2SwitchConfig::new(&[]);
-    config.table = keys.number("table", config.table as u64, 1..=1 << 24)? as usize;
-    config.ageing = keys.time("ageing", Duration::from_secs(300))?;
-    let words = [("flood", TableFull::Flood), ("drop", TableFull::Drop)];
-    config.table_full = keys.word("table_full", config.table_full, &words)?;
-    let later = members.clone();
+fn read_vlan(own: &Table, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
+    let config = with_names(env.ports, |names| VlanConfig::read(own, names))?;
+    let own = own.clone();
     Ok(updated(
-        move |env| {
-            let (ports, isolated) = members.numbers(env.ports);
-            let config = L2SwitchConfig { ports, isolated, ..config.clone() };
-            L2Switch::new(&config, env.pool, hw::tsc_hz(), seed()).map_err(|e| e.to_string())
-        },
-        move |stage: &mut L2Switch, ports| {
-            let (ports, isolated) = later.numbers(ports);
-            stage.set_ports(&ports, &isolated).map_err(|e| e.to_string())
+        move |_| Ok(Vlan::new(config.clone())),
+        move |stage: &mut Vlan, ports| {
+            let now = with_names(ports, |names| VlanConfig::read(&own, names)).map_err(|e| e.to_string())?;
+            stage.set_ports(now.ports);
+            Ok(())
         },
     ))
+}
+
+/// What a bridge is told, with the VLANs of the stages around it; of its ports, those that are there.
+fn bridge(own: &Table, vlans: Option<&Table>, ports: &PortNames) -> Result<L2SwitchConfig, KeyError> {
+    let mut config = with_names(ports, |names| {
+        let vlans = vlans.map(|table| VlanConfig::read(table, names)).transpose()?.map(|c| c.ports);
+        L2SwitchConfig::read(own, names, vlans.as_ref())
+    })?;
+    let there = ports.numbers();
+    config.ports.retain(|p| there.contains(p));
+    config.isolated.retain(|p| there.contains(p));
+    Ok(config)
+}
+
+fn read_l2switch(own: &Table, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
+    let vlans = env.stages.iter().find(|s| s.kind == Vlan::KIND).map(|s| s.own.clone());
+    bridge(own, vlans.as_ref(), env.ports)?;
+    let own = own.clone();
+    let (now, later) = ((own.clone(), vlans.clone()), (own, vlans));
+    let family = Mutex::new(Peer::family(env.workers.max(1)).into_iter().map(Some).collect::<Vec<_>>());
+    Ok(updated(
+        move |env| {
+            let config = bridge(&now.0, now.1.as_ref(), env.ports).map_err(|e| e.to_string())?;
+            let peer = family
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_mut(env.place)
+                .and_then(Option::take);
+            let peer = peer.ok_or("it was built already for this worker")?;
+            L2Switch::shared(&config, env.pool, hw::tsc_hz(), seed(), peer).map_err(|e| e.to_string())
+        },
+        move |stage: &mut L2Switch, ports| {
+            let config = bridge(&later.0, later.1.as_ref(), ports).map_err(|e| e.to_string())?;
+            stage.set_ports(&config.ports, &config.isolated).map_err(|e| e.to_string())?;
+            config.vlans.map_or(Ok(()), |vlans| stage.set_vlans(vlans)).map_err(|e| e.to_string())
+        },
+    ))
+}
+
+fn read_filter(own: &Table, _: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
+    let config = FilterConfig::read(own)?;
+    let filter = Filter::new(&config.expression).map_err(|e| KeyError::new("expression", e.to_string()))?;
+    Ok(plain(move |_| Ok(filter.clone())))
+}
+
+fn read_sample(own: &Table, _: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
+    let config = SampleConfig::read(own)?;
+    Ok(plain(move |env| Sample::new(&config, env.pool, seed()).map_err(|e| e.to_string())))
 }
 
 /// A number that nobody outside can know.
@@ -208,8 +232,8 @@ fn seed() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-fn read_drop(keys: &Keys<'_>, _: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
-    let reason = match keys.text("reason")? {
+fn read_drop(own: &Table, _: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError> {
+    let reason = match Keys::new(own, &["reason"])?.text("reason")? {
         None => DropReason::Filtered,
         Some(name) => name.parse().map_err(|e: String| KeyError::new("reason", e))?,
     };

@@ -26,13 +26,22 @@ pub use {graph, hw, mem, meter, pcie, port, ring, rt, stages, topology, wire};
 
 /// The drivers in the box. The models are devices in software: for tests, and for machines without a NIC.
 pub mod drivers {
+    pub use generator;
     pub use ixgbe;
     pub use ixgbe_model;
     pub use null;
+    pub use packet;
     pub use pcap;
+    pub use tap;
 
     /// Every driver that a configuration can name.
     pub fn all() -> Vec<Box<dyn port::Driver>> {
-        vec![Box::new(null::Null::new()), Box::new(pcap::Pcap::new())]
+        vec![
+            Box::new(packet::Packet),
+            Box::new(tap::Tap),
+            Box::new(null::Null::new()),
+            Box::new(pcap::Pcap::new()),
+            Box::new(generator::Gen),
+        ]
     }
 }

@@ -1,13 +1,17 @@
 //! The `ringwright` command. Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
 #![forbid(unsafe_code)]
 
+mod ctl;
 mod demo;
+mod r#gen;
+mod log;
+mod ports;
 mod run;
 mod speaker;
 mod units;
 
 use std::fmt::Display;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +23,6 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use speaker::{Speaker, Voice};
-use tracing::level_filters::LevelFilter;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
 
@@ -29,9 +32,8 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or configu
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// What is logged on stderr: off, error, warn, info.
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", env = "RINGWRIGHT_LOG", value_parser = level)]
-    log: LevelFilter,
+    #[command(flatten)]
+    log: log::LogArgs,
 }
 
 #[derive(Subcommand)]
@@ -40,8 +42,21 @@ enum Command {
     Demo(DemoArgs),
     /// Runs a configuration until it is stopped, its time is up, or its inputs are exhausted.
     Run(RunArgs),
+    /// Makes traffic over any port, and checks what comes back. Says how fast it could be at most first.
+    Gen(r#gen::GenArgs),
     /// Reads a configuration, says what is wrong with it, and how many buffers it takes. Opens nothing.
     Check(CheckArgs),
+    /// Lists what ports can be made of on this machine.
+    Ports(PortsArgs),
+    /// Asks and changes an instance that runs, over its control socket.
+    Ctl(ctl::CtlArgs),
+}
+
+#[derive(Args)]
+struct PortsArgs {
+    /// Put one JSON object on stdout instead of the table.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args)]
@@ -115,33 +130,28 @@ fn core(s: &str) -> Result<usize, String> {
     s.trim().parse().map_err(|_| "use the number of a core, or several with commas between: 0,1".to_owned())
 }
 
-fn level(s: &str) -> Result<LevelFilter, String> {
-    let levels = [LevelFilter::OFF, LevelFilter::ERROR, LevelFilter::WARN, LevelFilter::INFO];
-    let found = levels.into_iter().find(|l| l.to_string() == s.to_ascii_lowercase());
-    found.ok_or_else(|| "use off, error, warn or info".to_owned())
-}
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let speaker = Speaker::new();
+    let speaker = Speaker::new(cli.log.log_format);
     let code = {
         let voice = speaker.voice();
-        let log = speaker.voice();
-        tracing_subscriber::fmt()
-            .with_max_level(cli.log)
-            .with_writer(move || log.clone())
-            .with_ansi(std::io::stderr().is_terminal())
-            .without_time()
-            .with_target(false)
-            // Whatever is wrong with stderr is no reason to panic, which telling stderr about it would be.
-            .log_internal_errors(false)
-            .init();
+        let log = log::Log::start(&cli.log, &voice);
         let signals = Signals::default();
         signals.arm(&voice);
         match cli.command {
             Command::Demo(args) => run_demo(&args, &signals, &voice),
-            Command::Run(args) => run_config(&args, &signals, &voice),
+            Command::Run(args) => run_config(&args, &signals, log, &voice),
+            Command::Gen(args) => run_gen(&args, &signals, &voice),
             Command::Check(args) => check_config(&args, &voice),
+            Command::Ports(args) => match ports::Ports::list() {
+                Ok(ports) => finish(&ports, &ports, args.json, true, &voice),
+                Err(e) => fail(&e, false, &voice),
+            },
+            Command::Ctl(args) => {
+                // There is nothing to end in good order.
+                signals.over.store(true, Ordering::SeqCst);
+                ctl::run(&args, &voice)
+            }
         }
     };
     speaker.finish();
@@ -191,8 +201,8 @@ fn run_demo(args: &DemoArgs, signals: &Signals, voice: &Voice) -> ExitCode {
     }
 }
 
-fn run_config(args: &RunArgs, signals: &Signals, voice: &Voice) -> ExitCode {
-    let result = run::run(&args.config, args.duration, &signals.stop, |p| voice.say(p));
+fn run_config(args: &RunArgs, signals: &Signals, log: log::Log, voice: &Voice) -> ExitCode {
+    let result = run::run(&args.config, args.duration, &signals.stop, log, |p| voice.say(p));
     signals.over.store(true, Ordering::SeqCst);
     match result {
         Ok(outcome) => {
@@ -201,6 +211,21 @@ fn run_config(args: &RunArgs, signals: &Signals, voice: &Voice) -> ExitCode {
             }
             let clean = outcome.faults.is_empty() && outcome.status.conservation.unexplained == Some(0);
             finish(&outcome.status, &run::Summary(&outcome.status), args.json, clean, voice)
+        }
+        Err(e) => fail(&e, e.is_usage(), voice),
+    }
+}
+
+fn run_gen(args: &r#gen::GenArgs, signals: &Signals, voice: &Voice) -> ExitCode {
+    let drivers = ringwright::drivers::all();
+    let result = r#gen::run(args, &drivers, &signals.stop, |line| voice.say(line));
+    signals.over.store(true, Ordering::SeqCst);
+    match result {
+        Ok(outcome) => {
+            for fault in &outcome.faults {
+                voice.say(format_args!("ringwright: {fault}"));
+            }
+            finish(&outcome.report, &outcome.report, args.json(), outcome.is_done(), voice)
         }
         Err(e) => fail(&e, e.is_usage(), voice),
     }

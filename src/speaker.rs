@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use crate::log::{self, Format};
+
 /// Lines that may wait to be written; what comes when there are more is not written at all.
 const WAITING: usize = 64;
 /// How long the last lines are given at the end.
@@ -20,11 +22,12 @@ enum Said {
 pub struct Speaker {
     lines: SyncSender<Said>,
     done: Receiver<()>,
+    format: Format,
 }
 
 impl Speaker {
-    /// Starts it. Without a thread nothing is said.
-    pub fn new() -> Self {
+    /// Starts it; lines look like `format`. Without a thread nothing is said.
+    pub fn new(format: Format) -> Self {
         let (lines, waiting) = sync_channel(WAITING);
         let (end, done) = sync_channel(1);
         let _ = thread::Builder::new().name("stderr".to_owned()).spawn(move || {
@@ -34,12 +37,12 @@ impl Speaker {
             }
             let _ = end.send(());
         });
-        Self { lines, done }
+        Self { lines, done, format }
     }
 
     /// What others speak with.
     pub fn voice(&self) -> Voice {
-        Voice(self.lines.clone())
+        Voice { lines: self.lines.clone(), format: self.format }
     }
 
     /// Waits until what was said is written, but not for long.
@@ -52,19 +55,26 @@ impl Speaker {
 
 /// Says lines.
 #[derive(Clone)]
-pub struct Voice(SyncSender<Said>);
+pub struct Voice {
+    lines: SyncSender<Said>,
+    format: Format,
+}
 
 impl Voice {
     /// One line.
     pub fn say(&self, line: impl Display) {
-        let _ = self.0.try_send(Said::Line(format!("{line}\n").into_bytes()));
+        let line = match self.format {
+            Format::Text => format!("{line}\n"),
+            Format::Json => log::object(&line),
+        };
+        let _ = self.lines.try_send(Said::Line(line.into_bytes()));
     }
 }
 
 /// As the log writes: each call is a whole line.
 impl Write for Voice {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let _ = self.0.try_send(Said::Line(line.to_vec()));
+        let _ = self.lines.try_send(Said::Line(line.to_vec()));
         Ok(line.len())
     }
     fn flush(&mut self) -> io::Result<()> {

@@ -1,21 +1,23 @@
 //! Every packet is accounted for, and one that is not shows as exactly one: a stage that forgets it, a driver that loses
-//! it, a device that swallows it (rule 7 of the design).
+//! it, a device that swallows it (rule 7 of the design). In both modes: on one worker, and handed from worker to worker.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ringwright::drivers::ixgbe::{Ixgbe, PciId};
 use ringwright::drivers::ixgbe_model::{Cable, Device, Direction, ModelThread, Parameters, Wire, spawn};
+use ringwright::drivers::null::Null;
 use ringwright::graph::{Exit, ExitInfo, Exits, Graph, GraphBuilder, GraphError, Leads, OnFull, Stage, To};
 use ringwright::hw::{Pages, Window};
 use ringwright::mem::{Batch, Layout, Local, Memory};
 use ringwright::meter::QueueMeter;
 use ringwright::port::{
-    DeviceCounts, Link, OpenEnv, OpenPort, PortConfig, PortError, PortInfo, Queues, RxQueue, RxSetup,
+    DeviceCounts, Driver, Link, OpenEnv, OpenPort, PortConfig, PortError, PortInfo, Queues, RxQueue, RxSetup,
     WorkerEnv,
 };
-use ringwright::rt::{Runtime, Status, WorkerPlan};
+use ringwright::rt::{BuildGraph, Idle, Role, Runtime, Status, WorkerPlan};
 use ringwright::stages::{Forward, PortMap};
 
 const FRAMES: u64 = 1000;
@@ -35,7 +37,8 @@ enum Fault {
 /// Sends every packet to the other port; at the 500th it does what `fault` says.
 struct Careless {
     fault: Fault,
-    seen: u64,
+    /// Packets that this stage has seen, on all workers.
+    seen: Arc<AtomicU64>,
 }
 #[derive(Clone, Copy)]
 struct Out;
@@ -51,9 +54,9 @@ impl Stage for Careless {
     type Exit = Out;
     const KIND: &'static str = "careless";
     fn process(&mut self, batch: &mut Batch, exits: &mut Exits<'_, Out>) {
-        let before = self.seen;
-        self.seen += batch.len() as u64;
-        if before < 500 && self.seen >= 500 {
+        let n = batch.len() as u64;
+        let before = self.seen.fetch_add(n, Ordering::Relaxed);
+        if before < 500 && before + n >= 500 {
             match self.fault {
                 Fault::StageForgets => std::mem::forget(batch.pop()),
                 Fault::StageLetsGo => drop(batch.pop()),
@@ -147,6 +150,54 @@ impl OpenPort for Lossy {
     }
 }
 
+/// Which workers there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// One that does everything.
+    Complete,
+    /// One that receives, two that process, one that sends.
+    Pipeline,
+    /// One that receives, two that process and send.
+    Short,
+}
+const MODES: [Mode; 3] = [Mode::Complete, Mode::Pipeline, Mode::Short];
+
+impl Mode {
+    fn plans(self, graph: impl Fn() -> BuildGraph) -> Vec<WorkerPlan> {
+        let worker = |role, rx: &[(u16, u16)], tx: &[(u16, u16)]| {
+            let stages = matches!(role, Role::RunToCompletion | Role::Process);
+            WorkerPlan {
+                role,
+                // The machine has fewer cores than there are threads.
+                idle: Idle::Sleep { bound: Duration::from_micros(200) },
+                rx: rx.to_vec(),
+                tx: tx.to_vec(),
+                stages: stages.into(),
+                graph: stages.then(&graph),
+                core: None,
+            }
+        };
+        let (all, other) = ([(0, 0), (1, 0)], [(0, 1), (1, 1)]);
+        match self {
+            Self::Complete => vec![worker(Role::RunToCompletion, &all, &all)],
+            Self::Pipeline => vec![
+                worker(Role::Rx, &all, &[]),
+                worker(Role::Process, &[], &[]),
+                worker(Role::Process, &[], &[]),
+                worker(Role::Tx, &[], &all),
+            ],
+            Self::Short => vec![
+                worker(Role::Rx, &[all, other].concat(), &[]),
+                worker(Role::Process, &[], &all),
+                worker(Role::Process, &[], &other),
+            ],
+        }
+    }
+    const fn queues(self) -> u16 {
+        if matches!(self, Self::Short) { 2 } else { 1 }
+    }
+}
+
 struct Bench {
     runtime: Runtime,
     devices: Vec<Device>,
@@ -154,11 +205,15 @@ struct Bench {
     thread: ModelThread<Cable>,
 }
 
-/// Two software NICs on one thread, their drivers, and one worker that joins them.
-fn bench(fault: Fault, graph: impl FnOnce(&Local) -> Result<Graph, GraphError> + Send + 'static) -> Bench {
+/// Two software NICs on one thread, their drivers, and workers that join them.
+fn bench(
+    mode: Mode,
+    fault: Fault,
+    graph: impl Fn(&Local) -> Result<Graph, GraphError> + Clone + Send + 'static,
+) -> Bench {
     let window = Window::reserve(Window::LEN).unwrap();
     let memory = Memory::new(Arc::clone(&window), Layout::for_frame_room(2048).unwrap());
-    memory.add_pool(2048, None, Pages::Any).unwrap();
+    memory.add_pool(8192, None, Pages::Any).unwrap();
     let mut runtime = Runtime::new(memory);
     let (mut devices, mut far_ends, mut engines) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..2 {
@@ -176,27 +231,24 @@ fn bench(fault: Fault, graph: impl FnOnce(&Local) -> Result<Graph, GraphError> +
         let port = Ixgbe::open(device.bus(), PciId { vendor: 0x8086, device: 0x10fb }, &env).unwrap();
         let fault = if i == 0 { fault } else { Fault::None };
         let ring = 256.try_into().unwrap();
-        let cfg = PortConfig { rx_ring: ring, tx_ring: ring, ..PortConfig::new(0) };
-        runtime.add_port(&env.name, Box::new(Lossy { port, fault }), cfg);
+        let cfg = PortConfig {
+            rx_ring: ring,
+            tx_ring: ring,
+            queues: mode.queues(),
+            rx_wait: true,
+            ..PortConfig::new(0)
+        };
+        runtime.add_port(&env.name, Box::new(Lossy { port, fault }), cfg, OnFull::Wait);
     }
-    let queues = vec![(0, 0), (1, 0)];
-    runtime
-        .start(vec![WorkerPlan {
-            core: None,
-            rx: queues.clone(),
-            tx: queues,
-            on_full: OnFull::Wait,
-            stages: 1,
-            graph: Box::new(graph),
-        }])
-        .unwrap();
+    runtime.start(mode.plans(|| Box::new(graph.clone()))).unwrap();
     Bench { runtime, devices, far_ends, thread }
 }
 
 fn frame(n: u64) -> [u8; 60] {
     let mut f = [0; 60];
     f[..6].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
-    f[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    // Several flows, for several workers.
+    f[6..12].copy_from_slice(&[2, 0, 0, 0, 1, (n % 16) as u8]);
     f[12..14].copy_from_slice(&[0x88, 0xb5]);
     f[14..22].copy_from_slice(&n.to_be_bytes());
     f
@@ -230,10 +282,18 @@ impl Bench {
     }
 }
 
-fn run(fault: Fault) -> Status {
-    let mut b = bench(fault, move |local| {
+fn forward(local: &Local) -> Result<Graph, GraphError> {
+    let mut g = GraphBuilder::new(local);
+    let map = PortMap::pairs(&[(0, 1)]).expect("two ports");
+    let stage = g.add("fwd", Box::new(Forward::new(map)));
+    g.build(To::Node(stage))
+}
+
+fn run(mode: Mode, fault: Fault) -> Status {
+    let seen = Arc::new(AtomicU64::new(0));
+    let mut b = bench(mode, fault, move |local| {
         let mut g = GraphBuilder::new(local);
-        let stage = g.add("careless", Box::new(Careless { fault, seen: 0 }));
+        let stage = g.add("careless", Box::new(Careless { fault, seen: Arc::clone(&seen) }));
         g.build(To::Node(stage))
     });
     if let Fault::DeviceSwallows(direction) = fault {
@@ -244,94 +304,110 @@ fn run(fault: Fault) -> Status {
     b.stop()
 }
 
+/// What is unexplained after `fault`, in each mode.
+fn unexplained(fault: Fault) -> [Option<u64>; MODES.len()] {
+    MODES.map(|mode| run(mode, fault).conservation.unexplained)
+}
+const ONE: [Option<u64>; MODES.len()] = [Some(1); MODES.len()];
+
 #[test]
 fn without_a_fault_every_packet_is_accounted_for() {
-    let s = run(Fault::None);
-    let c = s.conservation;
-    assert_eq!(
-        (c.received, c.sent, c.dropped, c.held, c.unexplained),
-        (FRAMES, FRAMES, 0, 0, Some(0)),
-        "{c:?}"
-    );
-    assert_eq!((s.ports[0].device.rx_delivered, s.ports[1].device.tx_sent), (Some(FRAMES), Some(FRAMES)));
-    assert_eq!(s.pools[0].available, s.pools[0].capacity, "every buffer came home");
+    for mode in MODES {
+        let s = run(mode, Fault::None);
+        let c = s.conservation;
+        assert_eq!(
+            (c.received, c.sent, c.dropped, c.held, c.unexplained),
+            (FRAMES, FRAMES, 0, 0, Some(0)),
+            "{mode:?}: {c:?}"
+        );
+        let devices = (s.ports[0].device.rx_delivered, s.ports[1].device.tx_sent);
+        assert_eq!(devices, (Some(FRAMES), Some(FRAMES)), "{mode:?}");
+        assert_eq!(s.pools[0].available, s.pools[0].capacity, "{mode:?}: every buffer came home");
+        let passed: u64 = s.handoffs.iter().map(|h| h.packets).sum();
+        let passes = match mode {
+            Mode::Complete => 0,
+            Mode::Pipeline => 2,
+            Mode::Short => 1,
+        };
+        assert_eq!(
+            passed,
+            passes * FRAMES,
+            "{mode:?}: to pass from worker to worker is neither to be received nor sent"
+        );
+        let busy = s.stages.iter().filter(|s| s.name == "careless" && s.packets > 0).count();
+        assert_eq!(busy, if mode == Mode::Complete { 1 } else { 2 }, "{mode:?}: workers that had packets");
+    }
 }
 
 #[test]
 fn a_stage_that_forgets_a_packet_shows_one() {
-    assert_eq!(run(Fault::StageForgets).conservation.unexplained, Some(1));
+    assert_eq!(unexplained(Fault::StageForgets), ONE);
 }
 
 #[test]
 fn a_stage_that_lets_a_packet_go_shows_one() {
-    assert_eq!(run(Fault::StageLetsGo).conservation.unexplained, Some(1));
+    assert_eq!(unexplained(Fault::StageLetsGo), ONE);
 }
 
 #[test]
 fn a_driver_that_loses_a_packet_shows_one() {
-    assert_eq!(run(Fault::DriverLosesBuffer).conservation.unexplained, Some(1));
+    assert_eq!(unexplained(Fault::DriverLosesBuffer), ONE);
 }
 
 #[test]
 fn a_driver_that_frees_a_packet_uncounted_shows_one() {
-    assert_eq!(run(Fault::DriverFreesUncounted).conservation.unexplained, Some(1));
+    assert_eq!(unexplained(Fault::DriverFreesUncounted), ONE);
 }
 
 #[test]
 fn a_device_that_swallows_a_packet_shows_one() {
-    assert_eq!(run(Fault::DeviceSwallows(Direction::Rx)).conservation.unexplained, Some(1), "on its way in");
-    assert_eq!(run(Fault::DeviceSwallows(Direction::Tx)).conservation.unexplained, Some(1), "on its way out");
+    assert_eq!(unexplained(Fault::DeviceSwallows(Direction::Rx)), ONE, "on its way in");
+    assert_eq!(unexplained(Fault::DeviceSwallows(Direction::Tx)), ONE, "on its way out");
 }
 
 /// A device that can no longer send keeps what it was given: those packets were not sent, and they have a reason.
 #[test]
 fn packets_that_a_device_could_not_send_are_dropped_as_stopping() {
-    let mut b = bench(Fault::None, |local| {
-        let mut g = GraphBuilder::new(local);
-        let map = PortMap::pairs(&[(0, 1)]).expect("two ports");
-        let stage = g.add("fwd", Box::new(Forward::new(map)));
-        g.build(To::Node(stage))
-    });
-    b.devices[1].set_link(false);
-    for n in 0..100 {
-        b.far_ends[0].tx_frame(&frame(n));
+    for mode in MODES {
+        let mut b = bench(mode, Fault::None, forward);
+        b.devices[1].set_link(false);
+        for n in 0..100 {
+            b.far_ends[0].tx_frame(&frame(n));
+        }
+        let since = Instant::now();
+        while b.runtime.status().conservation.sent < 100 {
+            assert!(since.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let s = b.stop();
+        let c = s.conservation;
+        assert_eq!((c.received, c.sent, c.dropped, c.unexplained), (100, 0, 100, Some(0)), "{mode:?}: {c:?}");
+        assert_eq!(s.ports[1].drops.get("stopping"), Some(&100), "{mode:?}");
     }
-    let since = Instant::now();
-    while b.runtime.status().conservation.sent < 100 {
-        assert!(since.elapsed() < PATIENCE);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let s = b.stop();
-    let c = s.conservation;
-    assert_eq!((c.received, c.sent, c.dropped, c.unexplained), (100, 0, 100, Some(0)), "{c:?}");
-    assert_eq!(s.ports[1].drops.get("stopping"), Some(&100));
 }
 
 #[test]
 fn a_runtime_starts_once_and_stops_twice_without_harm() {
-    let mut b = bench(Fault::None, |local| GraphBuilder::new(local).build(To::Tx(1)));
+    let mut b = bench(Mode::Complete, Fault::None, |local| GraphBuilder::new(local).build(To::Tx(1)));
     let e = b.runtime.start(Vec::new()).unwrap_err().to_string();
     assert!(e.starts_with("the runtime has been started already"), "{e}");
-    b.runtime.stop();
-    assert_eq!(b.stop().conservation.unexplained, Some(0));
+    b.pass(FRAMES);
+    let first = b.runtime.stop().conservation;
+    assert_eq!((first.unexplained, first.sent), (Some(0), FRAMES));
+    assert_eq!(b.stop().conservation, first, "a second stop says the same");
 }
 
 /// Traffic goes on while the runtime stops: what the device still delivers is drained, and all of it is explained.
 #[test]
 fn a_stop_under_load_explains_every_packet() {
-    for _ in 0..5 {
-        let mut b = bench(Fault::None, |local| {
-            let mut g = GraphBuilder::new(local);
-            let map = PortMap::pairs(&[(0, 1)]).expect("two ports");
-            let stage = g.add("fwd", Box::new(Forward::new(map)));
-            g.build(To::Node(stage))
-        });
+    for mode in [MODES, MODES].concat() {
+        let mut b = bench(mode, Fault::None, forward);
         let done = std::sync::atomic::AtomicBool::new(false);
         let mut ends = std::mem::take(&mut b.far_ends);
         let status = std::thread::scope(|s| {
             s.spawn(|| {
                 let (mut n, mut room) = (0, vec![0; 16_384]);
-                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                while !done.load(Ordering::Relaxed) {
                     for end in &mut ends {
                         end.tx_frame(&frame(n));
                         while end.rx_next(&mut room).is_some() {}
@@ -341,12 +417,58 @@ fn a_stop_under_load_explains_every_packet() {
             });
             std::thread::sleep(Duration::from_millis(50));
             let status = b.runtime.stop();
-            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            done.store(true, Ordering::Relaxed);
             status
         });
         b.thread.stop();
         let c = status.conservation;
         assert!(c.received > 0);
-        assert_eq!((c.unexplained, c.received), (Some(0), c.sent + c.dropped), "{status:#?}");
+        assert_eq!((c.unexplained, c.received), (Some(0), c.sent + c.dropped), "{mode:?}: {status:#?}");
     }
+}
+
+/// Ports without a device, through a pipeline: a source's frames to the end of a pair and back.
+#[test]
+fn null_ports_in_a_pipeline_account_for_everything() {
+    let window = Window::reserve(Window::LEN).unwrap();
+    let memory = Memory::new(window, Layout::for_frame_room(2048).unwrap());
+    memory.add_pool(16_384, None, Pages::Any).unwrap();
+    let mut runtime = Runtime::new(memory);
+    let driver = Null::new();
+    const COUNT: u64 = 30_000;
+    for (name, keys) in [
+        ("p0", format!("frames = \"udp\"\nflows = 32\ncount = {COUNT}")),
+        ("p1", "peer = \"p2\"".to_owned()),
+        ("p2", "peer = \"p1\"".to_owned()),
+        ("p3", "count = 0".to_owned()),
+    ] {
+        let env = OpenEnv { memory: Arc::clone(runtime.memory()), name: name.into() };
+        let open = driver.open(&keys.parse().unwrap(), &env).unwrap();
+        runtime.add_port(name, open, PortConfig::new(0), OnFull::Wait);
+    }
+    let queues: Vec<_> = (0..4).map(|port| (port, 0)).collect();
+    let graph = || -> BuildGraph {
+        Box::new(|local| {
+            let mut g = GraphBuilder::new(local);
+            // Out by the pair, in by its other end, and out.
+            let map = PortMap::new([(0, 1), (2, 3)]).expect("each once");
+            let stage = g.add("fwd", Box::new(Forward::new(map)));
+            g.build(To::Node(stage))
+        })
+    };
+    let idle = Idle::Sleep { bound: Duration::from_micros(200) };
+    let stage =
+        || WorkerPlan { role: Role::Process, idle, stages: 1, graph: Some(graph()), ..WorkerPlan::default() };
+    let rx = WorkerPlan { role: Role::Rx, idle, rx: queues.clone(), ..WorkerPlan::default() };
+    let tx = WorkerPlan { role: Role::Tx, idle, tx: queues, ..WorkerPlan::default() };
+    runtime.start(vec![rx, stage(), stage(), tx]).unwrap();
+    let since = Instant::now();
+    while runtime.status().ports[3].tx.packets < COUNT {
+        assert!(since.elapsed() < PATIENCE, "{:#?}", runtime.status());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let s = runtime.stop();
+    let c = s.conservation;
+    assert_eq!((c.received, c.sent, c.dropped, c.unexplained), (2 * COUNT, 2 * COUNT, 0, Some(0)), "{c:?}");
+    assert_eq!(s.pools[0].available, s.pools[0].capacity, "every buffer came home");
 }

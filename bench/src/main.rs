@@ -56,6 +56,8 @@ enum Bench {
     Pool(run::pool::Args),
     /// `ringwright demo` in rounds: two software NICs and a switch on two cores
     Demo(run::demo::Args),
+    /// Packets per second with and without scrapes of the metrics
+    Scrape(run::scrape::Args),
     /// Instructions per packet under valgrind, compared with stored values
     Instructions(gate::Args),
 }
@@ -70,6 +72,7 @@ impl Bench {
             Self::Packet(args) => run::packet::run(args),
             Self::Pool(args) => run::pool::run(args),
             Self::Demo(args) => run::demo::run(args),
+            Self::Scrape(args) => run::scrape::run(args),
             Self::Instructions(args) => gate::run(args),
         }
     }

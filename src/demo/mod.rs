@@ -235,7 +235,7 @@ fn add_ports(
         cfg.max_frame = options.frames.longest().max(usize::from(cfg.max_frame)) as u16;
         // The wires wait rather than lose frames, so the ports do as well: what is missing at the end is a fault.
         cfg.rx_wait = true;
-        runtime.add_port(&name, Box::new(open), cfg);
+        runtime.add_port(&name, Box::new(open), cfg, OnFull::Wait);
     }
     Ok(())
 }
@@ -247,9 +247,8 @@ fn plan(i: u16, core: usize) -> WorkerPlan {
         core: Some(core),
         rx: queues.clone(),
         tx: queues,
-        on_full: OnFull::Wait,
         stages: 1,
-        graph: Box::new(move |local| {
+        graph: Some(Box::new(move |local| {
             let stage = |e: &dyn std::fmt::Display| GraphError::Stage {
                 stage: SWITCH.into(),
                 problem: e.to_string(),
@@ -262,7 +261,8 @@ fn plan(i: u16, core: usize) -> WorkerPlan {
             let mut b = GraphBuilder::new(local);
             let sw = b.add(SWITCH, Box::new(switch));
             b.build(To::Node(sw))
-        }),
+        })),
+        ..WorkerPlan::default()
     }
 }
 

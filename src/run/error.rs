@@ -3,6 +3,7 @@
 use port::PortError;
 use rt::RtError;
 use rt::config::{Config, ConfigError};
+use rt::control::ServeError;
 
 /// Why a configuration did not run.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +28,14 @@ pub enum RunError {
     /// Start.
     #[error(transparent)]
     Rt(#[from] RtError),
-    /// Telemetry or the control socket.
-    #[error("{0}")]
-    Service(String),
+    /// The exporter or the control socket.
+    #[error("[telemetry] {key}: {source}; {key} = \"\" turns it off")]
+    Service {
+        /// The key that asks for it.
+        key: &'static str,
+        /// Why it did not start.
+        source: ServeError,
+    },
 }
 
 impl RunError {
@@ -48,6 +54,11 @@ impl RunError {
             }
             _ => Self::Port { name: config.ports[number].name.to_string(), source },
         }
+    }
+
+    /// A service that `key` asks for did not start.
+    pub const fn service(key: &'static str, source: ServeError) -> Self {
+        Self::Service { key, source }
     }
 
     /// Whether what was asked for can never be on this machine, rather than not now.

@@ -134,7 +134,7 @@ impl System {
         for (i, p) in config.ports.iter().enumerate() {
             let open = open_port(&runtime, known, p).map_err(|e| RunError::port(&config, i, e))?;
             let cfg = port_config(p, open.info().max_frame);
-            runtime.add_port(&p.name, open, cfg);
+            runtime.add_port(&p.name, open, cfg, on_full(p));
         }
         let names = Arc::new(config.names());
         runtime.start(plans(&config, &checked, &names))?;
@@ -183,26 +183,25 @@ pub fn on_full(p: &PortSection) -> OnFull {
 
 fn plans(config: &Config, checked: &Checked, names: &Arc<PortNames>) -> Vec<WorkerPlan> {
     let all = config.workers.iter().zip(&checked.queues).zip(&checked.wiring);
-    let waits = config.ports.iter().any(|p| on_full(p) == OnFull::Wait);
     let plan = |((w, queues), wiring): ((&WorkerSection, &Assignment), &Option<Wiring>)| WorkerPlan {
         core: w.core,
+        role: w.role,
+        idle: w.idle,
         rx: queues.rx.clone(),
         tx: queues.tx.clone(),
-        on_full: if waits { OnFull::Wait } else { OnFull::Drop },
         stages: wiring.as_ref().map_or(0, Wiring::stages),
-        graph: builder(wiring.clone(), w, &checked.stages, names),
+        graph: wiring.clone().map(|wiring| builder(wiring, w, &checked.stages, names)),
     };
     all.map(plan).collect()
 }
 
-fn builder(wiring: Option<Wiring>, w: &WorkerSection, stages: &Stages, names: &Arc<PortNames>) -> BuildGraph {
+fn builder(wiring: Wiring, w: &WorkerSection, stages: &Stages, names: &Arc<PortNames>) -> BuildGraph {
     let (stages, names) = (Arc::clone(stages), Arc::clone(names));
     let node = w.core.and_then(topology::node_of_core);
     Box::new(move |local| {
         let failed =
             || GraphError::Stage { stage: "memory".into(), problem: "there is no packet pool".to_owned() };
         let pool = local.memory().pool_on(node).ok_or_else(failed)?.id();
-        let wiring = wiring.ok_or_else(failed)?;
         wiring.build(&stages, &BuildEnv { local, pool, place: 0, ports: &names })
     })
 }

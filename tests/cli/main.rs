@@ -5,9 +5,12 @@
 //! that a signal is to end would end by themselves after a minute. What a machine does not have is said as `SKIPPED: why`.
 #![forbid(unsafe_code)]
 
+mod ctl;
 mod failures;
+mod logs;
 mod output;
 mod rig;
 mod runs;
 mod signals;
+mod traffic;
 mod usage;

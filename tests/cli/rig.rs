@@ -92,10 +92,20 @@ impl Process {
     /// Waits until a line on stderr holds `words`.
     #[track_caller]
     pub fn until_said(&mut self, words: &str) {
+        self.until(words, |p| p.stderr.as_ref().expect("stderr is kept"));
+    }
+
+    /// Waits until a line on stdout holds `words`.
+    #[track_caller]
+    pub fn until_written(&mut self, words: &str) {
+        self.until(words, |p| p.stdout.as_ref().expect("stdout is kept"));
+    }
+
+    #[track_caller]
+    fn until(&mut self, words: &str, from: fn(&Self) -> &Receiver<String>) {
         let deadline = Instant::now() + PATIENCE;
-        let stderr = self.stderr.as_ref().expect("stderr is kept");
         loop {
-            match stderr.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match from(self).recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
                     self.said += &line;
                     if line.contains(words) {

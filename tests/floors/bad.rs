@@ -70,7 +70,7 @@ fn bad_names_and_missing_floors_are_found() {
 #[test]
 fn arrows_up_and_sideways_are_found() {
     one_fault(
-        &arrow_faults(&bent("framework/hw", &[("framework/mem", Kind::Normal)])),
+        &arrow_faults(&bent("framework/meter", &[("framework/mem", Kind::Normal)])),
         "arrows go down only",
     );
     one_fault(
@@ -80,7 +80,7 @@ fn arrows_up_and_sideways_are_found() {
     one_fault(&arrow_faults(&bent("framework/rt", &[("framework/lab", Kind::Build)])), "arrows go down only");
     one_fault(&arrow_faults(&bent("framework/lab", &[("", Kind::Normal)])), "the root package (floor 6)");
     one_fault(&arrow_faults(&bent("bench", &[("framework/rt", Kind::Normal)])), "used by nobody");
-    none(arrow_faults(&bent("framework/hw", &[("framework/mem", Kind::Dev)])));
+    none(arrow_faults(&bent("framework/meter", &[("framework/mem", Kind::Dev)])));
 }
 
 #[test]

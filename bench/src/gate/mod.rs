@@ -11,6 +11,7 @@
 mod callgrind;
 mod nic;
 mod paths;
+mod stages;
 mod store;
 mod switch;
 

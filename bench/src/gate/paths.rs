@@ -11,7 +11,7 @@ use meter::QueueMeter;
 use port::{Driver, OpenEnv, OpenPort, PortConfig, WorkerEnv};
 use ring::RingSize;
 
-use super::{nic, switch};
+use super::{nic, stages, switch};
 use crate::run::null::Work;
 use crate::run::pool;
 
@@ -45,6 +45,25 @@ pub const PATHS: &[HotPath] = &[
         unit: "packet, through the switch into a null port",
         run: switch::l2switch,
     },
+    HotPath {
+        name: "l2switch_shared",
+        unit: "packet, the same as one of two workers",
+        run: stages::l2switch_shared,
+    },
+    HotPath {
+        name: "vlan_access",
+        unit: "packet, tagged, through the switch, untagged",
+        run: stages::vlan_access,
+    },
+    HotPath { name: "flow_hash", unit: "frame, TCP over IPv4", run: stages::flow_hash },
+    HotPath { name: "filter_type", unit: "frame, one comparison of its type", run: stages::filter_type },
+    HotPath { name: "filter_flow", unit: "frame, addresses, ports and flags", run: stages::filter_flow },
+    HotPath {
+        name: "filter_stage",
+        unit: "packet, filtered by port into a null port",
+        run: stages::filter_stage,
+    },
+    HotPath { name: "sample", unit: "packet, one in 1000 copied, into a null port", run: stages::sample },
     HotPath { name: "ixgbe_rx32", unit: "packet, received and its buffer replaced", run: nic::ixgbe::<true> },
     HotPath { name: "ixgbe_tx32", unit: "packet, sent and reaped", run: nic::ixgbe::<false> },
 ];

@@ -13,7 +13,7 @@ use super::Timing;
 use crate::BenchError;
 
 /// In this order: what is quick to tell comes first.
-const ORDER: [&str; 7] = ["distance", "null", "pool", "ring", "demo", "packet", "instructions"];
+const ORDER: [&str; 8] = ["distance", "null", "pool", "ring", "demo", "packet", "scrape", "instructions"];
 
 /// Options.
 #[derive(clap::Args, Debug, Default)]

@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<ExitCode, BenchError> {
 }
 
 /// The command's binary: it is built into the same folder as this program.
-fn program() -> Result<PathBuf, BenchError> {
+pub fn program() -> Result<PathBuf, BenchError> {
     let me = std::env::current_exe().map_err(|e| error(e.to_string()))?;
     let program = me.with_file_name("ringwright");
     if program.is_file() {

@@ -7,6 +7,7 @@ pub mod null;
 pub mod packet;
 pub mod pool;
 pub mod ring;
+pub mod scrape;
 
 use std::time::Duration;
 

@@ -130,7 +130,7 @@ impl Ours {
         for name in ["p0", "p1"] {
             let env = OpenEnv { memory: Arc::clone(&self.memory), name: name.into() };
             let open = driver.open(&toml::Table::new(), &env)?;
-            runtime.add_port(name, open, PortConfig::new(0));
+            runtime.add_port(name, open, PortConfig::new(0), OnFull::Drop);
         }
         Ok(runtime)
     }
@@ -141,9 +141,9 @@ impl Ours {
             core: Some(self.worker.0),
             rx: queues.clone(),
             tx: queues,
-            on_full: OnFull::Drop,
             stages: 1,
-            graph: Box::new(move |local| work.graph(local)),
+            graph: Some(Box::new(move |local| work.graph(local))),
+            ..WorkerPlan::default()
         }
     }
 

@@ -25,20 +25,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in ["left", "right"] {
         let env = OpenEnv { memory: runtime.memory().clone(), name: name.into() };
         let keys = "frames = \"udp\"\nflows = 16".parse()?;
-        runtime.add_port(name, driver.open(&keys, &env)?, PortConfig::new(0));
+        runtime.add_port(name, driver.open(&keys, &env)?, PortConfig::new(0), OnFull::Drop);
     }
     let swap = MacSwap::new(Some(PortMap::pairs(&[(0, 1)])?));
     runtime.start(vec![WorkerPlan {
         core: Some(core),
         rx: vec![(0, 0), (1, 0)],
         tx: vec![(0, 0), (1, 0)],
-        on_full: OnFull::Drop,
         stages: 1,
-        graph: Box::new(|local| {
+        graph: Some(Box::new(|local| {
             let mut graph = GraphBuilder::new(local);
             let swap = graph.add("swap", Box::new(swap));
             graph.build(To::Node(swap))
-        }),
+        })),
+        ..WorkerPlan::default()
     }])?;
 
     sleep(Duration::from_secs(1));

@@ -185,14 +185,11 @@ impl Graph {
         let i = self.rx.iter().position(|l| (l.port, l.id) == (port, id))?;
         Some(self.rx.remove(i))
     }
-    /// Takes a transmit queue out. What waits for it is dropped with reason `stopping`.
+    /// Takes a transmit queue out, with what waits for it. Later packets for its port have no route.
     pub fn remove_tx(&mut self, port: u16, id: u16) -> Option<TxLane> {
         let i = self.out.lanes.iter().position(|l| (l.port, l.id) == (port, id))?;
         self.out.marked.pop();
-        let mut lane = self.out.lanes.remove(i);
-        lane.give_up(DropReason::Stopping);
-        lane.published.publish(&lane.counts());
-        Some(lane)
+        Some(self.out.lanes.remove(i))
     }
     /// The receive queues.
     pub fn rx(&self) -> &[RxLane] {
@@ -201,6 +198,10 @@ impl Graph {
     /// The transmit queues.
     pub fn tx(&self) -> &[TxLane] {
         &self.out.lanes
+    }
+    /// The transmit queues, to be changed between two breaths.
+    pub fn tx_mut(&mut self) -> &mut [TxLane] {
+        &mut self.out.lanes
     }
 
     /// Buffers posted to devices.

@@ -57,6 +57,10 @@ pub struct TxLane {
     pub published: Arc<Published<QueueMeter>>,
     pending: Batch,
     drops: DropCounts,
+    /// Packets that the queue took.
+    sent: u64,
+    /// Packets that waited and no longer do.
+    waited: u64,
 }
 
 impl TxLane {
@@ -69,7 +73,18 @@ impl TxLane {
         published: Arc<Published<QueueMeter>>,
     ) -> Self {
         let (base, drops) = (QueueMeter::default(), DropCounts::default());
-        Self { port, id, queue, on_full, base, published, pending: Batch::new(local), drops }
+        Self {
+            port,
+            id,
+            queue,
+            on_full,
+            base,
+            published,
+            pending: Batch::new(local),
+            drops,
+            sent: 0,
+            waited: 0,
+        }
     }
 
     /// All counts of the queue and of what was dropped before it.
@@ -85,11 +100,17 @@ impl TxLane {
         self.pending.len()
     }
 
+    /// Packets that the queue took since it came here, and packets that had to wait before and no longer do: whoever
+    /// follows a packet through the lane knows by them how far it is.
+    pub const fn progress(&self) -> (u64, u64) {
+        (self.sent, self.waited)
+    }
+
     /// Sends a batch; what does not fit is dropped or waits. The batch is empty afterwards.
     #[inline]
     pub(crate) fn send(&mut self, batch: &mut Batch, now: u64, abort: &AtomicBool) {
         if self.pending.is_empty() {
-            self.queue.tx_burst(batch, now);
+            self.sent += self.queue.tx_burst(batch, now) as u64;
         }
         if !batch.is_empty() {
             self.full(batch, now, abort);
@@ -100,7 +121,7 @@ impl TxLane {
     fn full(&mut self, batch: &mut Batch, now: u64, abort: &AtomicBool) {
         // Sent packets may only wait to be reaped.
         if self.pending.is_empty() && self.queue.reap() > 0 {
-            self.queue.tx_burst(batch, now);
+            self.sent += self.queue.tx_burst(batch, now) as u64;
         }
         match self.on_full {
             OnFull::Drop => {
@@ -133,17 +154,21 @@ impl TxLane {
 
     /// Tries to send what waits. True if nothing waits any more.
     #[inline]
-    pub(crate) fn retry(&mut self, now: u64) -> bool {
+    pub fn retry(&mut self, now: u64) -> bool {
         if self.pending.is_empty() {
             return true;
         }
+        let waiting = self.pending.len();
         self.queue.reap();
-        self.queue.tx_burst(&mut self.pending, now);
+        self.sent += self.queue.tx_burst(&mut self.pending, now) as u64;
+        self.waited += (waiting - self.pending.len()) as u64;
         self.pending.is_empty()
     }
 
     /// Drops what waits: the runtime stops, or the queue leaves.
     pub fn give_up(&mut self, reason: DropReason) -> usize {
-        self.pending.drop_all(reason, &mut self.drops)
+        let n = self.pending.drop_all(reason, &mut self.drops);
+        self.waited += n as u64;
+        n
     }
 }

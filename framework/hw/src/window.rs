@@ -266,19 +266,18 @@ impl Arena {
         // SAFETY: the place in the window is ours alone and aligned to the page.
         unsafe { os::commit(base, len, &fd) }.map_err(|e| os("mapping", e))?;
         if let Some(node) = self.node {
-            match os::bind(base, len, node) {
-                Err(e) if e.raw_os_error() != Some(libc::ENOSYS) => return Err(os("binding", e)),
-                _ => {}
-            }
+            let bound = os::bind(base, len, node).or_else(|e| match e.raw_os_error() {
+                Some(libc::ENOSYS) => Ok(()),
+                _ => Err(e),
+            });
+            bound.map_err(|e| os("binding", e))?;
         }
-        match (os::populate(base, len), self.node) {
-            (Ok(()), _) => {}
-            (Err(e), Some(node)) if e.raw_os_error() == Some(libc::EFAULT) => {
-                let _ = e;
-                return Err(HwError::NodeFull { node, bytes: len, page });
+        os::populate(base, len).map_err(|e| match self.node {
+            Some(node) if e.raw_os_error() == Some(libc::EFAULT) => {
+                HwError::NodeFull { node, bytes: len, page }
             }
-            (Err(e), _) => return Err(os("bringing in", e)),
-        }
+            _ => os("bringing in", e),
+        })?;
         if page != PageSize::Base4K {
             return Ok(true);
         }

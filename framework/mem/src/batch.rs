@@ -222,6 +222,24 @@ impl Batch {
         n
     }
 
+    /// Offers every packet to `f`, in order; those that it gives back stay, in order. Returns how many it kept.
+    #[inline]
+    pub fn drain_each(&mut self, mut f: impl FnMut(Outgoing) -> Result<(), Outgoing>) -> usize {
+        let total = core::mem::replace(&mut self.len, 0); // a panic in `f` leaks, it never frees twice
+        let mut left = 0;
+        for i in 0..total {
+            // SAFETY: row `i` is initialised; it moves to `f`, or back to a place that was moved from.
+            let row = unsafe { self.rows[i].assume_init_read() };
+            if let Err(Outgoing(row)) = f(Outgoing(row)) {
+                self.rows[left].write(row);
+                left += 1;
+            }
+        }
+        self.len = left;
+        self.chained &= left > 0;
+        total - left
+    }
+
     /// Rows `from..to` become the rows of the batch.
     #[inline]
     fn close_gap(&mut self, from: usize, to: usize) {
@@ -342,6 +360,18 @@ impl Batch {
         }
         self.push_row(parcel.0);
         Ok(())
+    }
+
+    /// Takes in packets that another worker sent while there is room. Returns how many.
+    #[inline]
+    pub fn take_parcels(&mut self, parcels: &mut impl Iterator<Item = Parcel>) -> usize {
+        let had = self.len;
+        while self.len < BURST
+            && let Some(parcel) = parcels.next()
+        {
+            self.push_row(parcel.0);
+        }
+        self.len - had
     }
 
     /// A copy of packet `i` in buffers of `pool`; `None` if there is no such packet or no buffer.

@@ -177,6 +177,58 @@ fn scatter_append_and_drain_move_every_packet_once_and_in_order() {
     assert_eq!(census(&memory, &local), BUFFERS);
 }
 
+/// Packets that are refused stay, in order, and the others leave in order: wherever they stand, and chains with them.
+#[test]
+fn a_drain_of_each_passes_over_what_is_refused() {
+    let (memory, pool) = memory();
+    let local = Local::new(&memory);
+    let mut b = Batch::new(&local);
+    fill(&mut b, pool, 40);
+    let mut c = Chain::new(&local, local.take(pool).unwrap(), 2000).unwrap();
+    c.push(local.take(pool).unwrap(), 9).unwrap();
+    assert!(c.finish(&mut b, Meta { port: 3, ..Meta::default() }).is_ok());
+    for (i, mut p) in b.iter_mut().enumerate() {
+        p.bytes_mut()[0] = i as u8;
+    }
+    let mut out = Batch::new(&local);
+    let mut i = 0;
+    let n = b.drain_each(|p| {
+        i += 1;
+        if (i - 1) % 3 == 0 {
+            return Err(p);
+        }
+        assert_eq!(out.take_parcels(&mut std::iter::once(p.into())), 1);
+        Ok(())
+    });
+    let firsts = |b: &mut Batch| b.iter_mut().map(|p| p.bytes()[0]).collect::<Vec<_>>();
+    assert_eq!((n, b.len(), out.len(), b.one_port()), (27, 14, 27, Some(3)));
+    assert_eq!(firsts(&mut b), (0..41).filter(|i| i % 3 == 0).collect::<Vec<u8>>());
+    assert_eq!(firsts(&mut out), (0..41).filter(|i| i % 3 != 0).collect::<Vec<u8>>());
+    assert_eq!(out.bytes_from(26), 2009, "the chain came along");
+    assert_eq!(
+        b.drain_each(|p| {
+            p.free(&local);
+            Ok(())
+        }),
+        14
+    );
+    fill(&mut b, pool, 40);
+    let mut parcels = Vec::new();
+    b.drain_each(|p| {
+        parcels.push(mem::Parcel::from(p));
+        Ok(())
+    });
+    let mut parcels = parcels.into_iter();
+    assert_eq!(
+        (out.take_parcels(&mut parcels), out.len(), parcels.len()),
+        (37, BURST, 3),
+        "no more than fit"
+    );
+    parcels.for_each(|p| p.free(&local));
+    out.free_sent();
+    assert_eq!((census(&memory, &local), local.lost()), (BUFFERS, 0));
+}
+
 #[test]
 fn packets_grow_shrink_and_never_leave_their_buffer() {
     let (memory, pool) = memory();

@@ -98,6 +98,21 @@ pub struct QueueMeter {
     pub drops: DropCounts,
 }
 
+impl QueueMeter {
+    /// Adds all counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.polls += other.polls;
+        self.empty_polls += other.empty_polls;
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.bursts.iter_mut().zip(other.bursts).for_each(|(a, b)| *a += b);
+        self.doorbells += other.doorbells;
+        self.full += other.full;
+        self.hold.merge(&other.hold);
+        self.drops.merge(&other.drops);
+    }
+}
+
 impl Meter for QueueMeter {
     const ON: bool = true;
     #[inline]
@@ -110,6 +125,9 @@ impl Meter for QueueMeter {
         }
         self.packets += packets as u64;
         self.bursts[(packets.ilog2() as usize).min(6)] += 1;
+    }
+    fn add_to(&self, sum: &mut QueueMeter) {
+        sum.merge(self);
     }
 }
 
@@ -165,6 +183,14 @@ pub struct WorkerMeter {
     pub parked: u64,
     /// Packets that were freed without a reason or a destination: always a fault.
     pub lost: u64,
+    /// Times it slept for want of work.
+    pub sleeps: u64,
+    /// Times that was longer than it may be.
+    pub over_bound: u64,
+    /// Microseconds of the longest.
+    pub longest_sleep: u64,
+    /// Microseconds between the breath before a sleep and the one after it.
+    pub sleep_gaps: Histogram,
     /// Ticks per packet of the useful breaths, weighted by packets.
     pub cycles_per_packet: Histogram,
 }

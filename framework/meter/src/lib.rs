@@ -29,6 +29,8 @@ pub trait Meter {
     const ON: bool;
     /// A poll that brought or took `packets` packets of `bytes` bytes in all; zero packets is an empty poll.
     fn burst(&mut self, packets: usize, bytes: u64);
+    /// Adds its counts to `sum`.
+    fn add_to(&self, sum: &mut QueueMeter);
 }
 
 /// Off.
@@ -36,4 +38,5 @@ impl Meter for () {
     const ON: bool = false;
     #[inline(always)]
     fn burst(&mut self, _: usize, _: u64) {}
+    fn add_to(&self, _: &mut QueueMeter) {}
 }

@@ -99,15 +99,7 @@ impl Snapshot {
     pub fn port(&self, name: &str, direction: Direction) -> QueueMeter {
         let mut sum = QueueMeter::default();
         for (_, m) in self.queues.iter().filter(|((p, _, d), _)| &**p == name && *d == direction) {
-            sum.polls += m.polls;
-            sum.empty_polls += m.empty_polls;
-            sum.packets += m.packets;
-            sum.bytes += m.bytes;
-            sum.bursts.iter_mut().zip(m.bursts).for_each(|(a, b)| *a += b);
-            sum.doorbells += m.doorbells;
-            sum.full += m.full;
-            sum.hold.merge(&m.hold);
-            sum.drops.merge(&m.drops);
+            sum.merge(m);
         }
         sum
     }

@@ -226,6 +226,9 @@ pub struct PortConfig {
     pub prefetch: u8,
     /// Longest frame in bytes, without the frame check sequence.
     pub max_frame: u16,
+    /// Somebody takes what is received. Otherwise a device that can do without receiving does: what it delivered would be
+    /// lost without a reason.
+    pub receives: bool,
     /// Receive frames for everyone.
     pub promiscuous: bool,
     /// Take VLAN tags out on receipt.
@@ -248,6 +251,7 @@ impl PortConfig {
             doorbell_delay: 0,
             prefetch: 4,
             max_frame: 1518,
+            receives: true,
             promiscuous: true,
             vlan_strip: false,
             rx_wait: false,

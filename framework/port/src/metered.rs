@@ -13,25 +13,7 @@ pub struct Metered<Q, M> {
     pub meter: M,
 }
 
-/// Meters that can say what they counted.
-pub trait Counted: Meter {
-    /// Adds the counts of bursts to `sum`.
-    fn counts(&self, sum: &mut QueueMeter);
-}
-impl Counted for () {
-    fn counts(&self, _: &mut QueueMeter) {}
-}
-impl Counted for QueueMeter {
-    fn counts(&self, sum: &mut QueueMeter) {
-        sum.polls += self.polls;
-        sum.empty_polls += self.empty_polls;
-        sum.packets += self.packets;
-        sum.bytes += self.bytes;
-        sum.bursts.iter_mut().zip(self.bursts).for_each(|(a, b)| *a += b);
-    }
-}
-
-impl<Q: RxQueue, M: Counted> RxQueue for Metered<Q, M> {
+impl<Q: RxQueue, M: Meter> RxQueue for Metered<Q, M> {
     #[inline]
     fn rx_burst(&mut self, out: &mut Batch) -> usize {
         let had = out.len();
@@ -45,7 +27,7 @@ impl<Q: RxQueue, M: Counted> RxQueue for Metered<Q, M> {
         self.queue.posted()
     }
     fn counts(&self, sum: &mut QueueMeter) {
-        self.meter.counts(sum);
+        self.meter.add_to(sum);
         self.queue.counts(sum);
     }
     fn detach(self: Box<Self>) -> Box<dyn RxSetup> {
@@ -53,7 +35,7 @@ impl<Q: RxQueue, M: Counted> RxQueue for Metered<Q, M> {
     }
 }
 
-impl<Q: TxQueue, M: Counted> TxQueue for Metered<Q, M> {
+impl<Q: TxQueue, M: Meter> TxQueue for Metered<Q, M> {
     #[inline]
     fn tx_burst(&mut self, from: &mut Batch, now: u64) -> usize {
         let before = if M::ON { from.bytes_from(0) } else { 0 };
@@ -78,7 +60,7 @@ impl<Q: TxQueue, M: Counted> TxQueue for Metered<Q, M> {
         self.queue.inflight()
     }
     fn counts(&self, sum: &mut QueueMeter) {
-        self.meter.counts(sum);
+        self.meter.add_to(sum);
         self.queue.counts(sum);
     }
     fn detach(self: Box<Self>) -> Box<dyn TxSetup> {

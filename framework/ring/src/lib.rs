@@ -13,7 +13,8 @@
 //! Life of a ring between cores:
 //! 1. The control side makes it with a [`RingSize`]; all its entries can be used.
 //! 2. The ends move to their threads. `push` and `pop` take whole bulks and return how many items went through; "full"
-//!    and "empty" are counts below what was asked.
+//!    and "empty" are counts below what was asked. Items that are no plain copies move one by one, through
+//!    [`Producer::reserve`] and [`Consumer::take`], and are published as a bulk all the same.
 //! 3. When the producer is gone, the consumer empties the ring; what is left in it then is forgotten.
 //!
 //! Both rings between cores are checked with loom over their copies, wraps and partial bulks
@@ -31,7 +32,7 @@ mod sync;
 
 pub use desc::{Completion, DescRing, Pos};
 pub use mpmc::Mpmc;
-pub use spsc::{Consumer, Producer, spsc, spsc_at};
+pub use spsc::{Consumer, Producer, Reserve, Taken, spsc, spsc_at};
 #[cfg(loom)]
 pub use sync::{Edge, weaken};
 

@@ -29,6 +29,8 @@ pub(crate) fn as_uninit<T: Copy>(out: &mut [T]) -> &mut [MaybeUninit<T>] {
 #[cfg(not(loom))]
 mod store {
     use core::alloc::Layout;
+    use core::cell::Cell;
+    use core::marker::PhantomData;
     use core::ptr::NonNull;
     use std::alloc::{alloc, dealloc, handle_alloc_error};
 
@@ -38,6 +40,8 @@ mod store {
     pub(crate) struct Slots<T> {
         base: NonNull<T>,
         size: RingSize,
+        /// Items go in and come out: a ring of one type is no ring of another.
+        _items: PhantomData<Cell<T>>,
     }
     // SAFETY: the memory belongs to the value; what is in it are `T`s, which cross threads as the ring hands them
     // over.
@@ -45,7 +49,7 @@ mod store {
     // SAFETY: as above; shared access is `write` and `read`, whose callers keep slots exclusive.
     unsafe impl<T: Send> Sync for Slots<T> {}
 
-    impl<T: Copy> Slots<T> {
+    impl<T> Slots<T> {
         const NOT_EMPTY: () = assert!(size_of::<T>() > 0, "a ring carries items that have a size");
 
         pub(crate) fn new(size: RingSize) -> Self {
@@ -54,7 +58,7 @@ mod store {
             // SAFETY: at least 8 slots of at least one byte.
             let base = unsafe { alloc(layout) };
             let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-            Self { base: base.cast(), size }
+            Self { base: base.cast(), size, _items: PhantomData }
         }
 
         /// The slot at `pos`, and one in each line after it, over `n` slots.
@@ -81,6 +85,28 @@ mod store {
             self.lines(pos, n).for_each(|at| hw::prefetch_read(at));
         }
 
+        /// Moves `item` into the slot at `pos`.
+        ///
+        /// # Safety
+        /// No other thread touches that slot meanwhile.
+        #[inline]
+        pub(crate) unsafe fn put(&self, pos: Pos, item: T) {
+            // SAFETY: masked to the ring; the slot is the caller's.
+            unsafe { self.base.add(self.size.index(pos)).write(item) };
+        }
+
+        /// Moves the item out of the slot at `pos`.
+        ///
+        /// # Safety
+        /// As for `put`; the slot was written since it was last moved out of.
+        #[inline]
+        pub(crate) unsafe fn get(&self, pos: Pos) -> T {
+            // SAFETY: masked to the ring; the slot is the caller's.
+            unsafe { self.base.add(self.size.index(pos)).read() }
+        }
+    }
+
+    impl<T: Copy> Slots<T> {
         /// Copies `items` into the slots from `pos` on.
         ///
         /// # Safety
@@ -125,7 +151,7 @@ mod store {
 
     impl<T> Drop for Slots<T> {
         fn drop(&mut self) {
-            // SAFETY: allocated in `new` with this layout; `T: Copy` has nothing to drop.
+            // SAFETY: allocated in `new` with this layout; items that are still in it are forgotten.
             unsafe { dealloc(self.base.as_ptr().cast(), Self::layout(self.size)) }
         }
     }

@@ -22,6 +22,19 @@ const _: () = assert!(align_of::<Shared<u64>>() == 128 && size_of::<Shared<u64>>
 
 /// The end that fills a ring. One owner: it moves between threads, it is never shared.
 ///
+/// What goes in comes out as what it was, for as long as it lives:
+///
+/// ```compile_fail,E0597
+/// let (mut tx, mut rx) = ringwright_ring::spsc::<&'static str>(8.try_into().unwrap());
+/// {
+///     let mut tx: ringwright_ring::Producer<&str> = tx;
+///     let short = String::from("gone");
+///     tx.push(&[&short]);
+/// }
+/// let mut out = [""; 1];
+/// rx.pop_slice(&mut out);
+/// ```
+///
 /// It keeps the consumer's position as last seen and looks again only when that one does not promise enough room.
 #[repr(align(128))]
 pub struct Producer<T> {
@@ -50,15 +63,15 @@ pub struct Consumer<T> {
 
 /// A ring of `size` items from one thread to another; all `size` of them can wait in it.
 ///
-/// Items that are in the ring when both ends are gone are forgotten (`T: Copy` has nothing to drop): empty it first if
-/// they stand for something, as slots of buffers do.
-pub fn spsc<T: Copy + Send>(size: RingSize) -> (Producer<T>, Consumer<T>) {
+/// Items that are in the ring when both ends are gone are forgotten, not dropped: empty it first if they stand for
+/// something, as slots of buffers do.
+pub fn spsc<T: Send>(size: RingSize) -> (Producer<T>, Consumer<T>) {
     spsc_at(size, 0)
 }
 
 /// As [`spsc()`], with both positions at `start`: to test what happens when they wrap.
 #[doc(hidden)]
-pub fn spsc_at<T: Copy + Send>(size: RingSize, start: Pos) -> (Producer<T>, Consumer<T>) {
+pub fn spsc_at<T: Send>(size: RingSize, start: Pos) -> (Producer<T>, Consumer<T>) {
     let shared = Arc::new(Shared {
         head: Line(AtomicU32::new(start)),
         tail: Line(AtomicU32::new(start)),
@@ -85,13 +98,29 @@ impl<T: Copy + Send> Producer<T> {
         // SAFETY: the consumer has left the `room_seen() >= n` slots from `head` on (Acquire in `room`) and comes
         // back only to what is published below; this end is the only producer.
         unsafe { self.shared.slots.0.write(self.head, &items[..n]) };
+        self.publish(n);
+        n
+    }
+}
+
+impl<T: Send> Producer<T> {
+    /// Reserves up to `n` slots, to move items into one by one; as many as there are now, perhaps none. What was moved
+    /// in becomes visible, with one store, when the reservation is dropped.
+    #[inline]
+    pub fn reserve(&mut self, n: usize) -> Reserve<'_, T> {
+        let room = if self.has_room(n) { n } else { self.room_seen() };
+        Reserve { ring: self, used: 0, room: room as u32 }
+    }
+
+    /// Makes the `n` items behind `head` visible.
+    #[inline]
+    fn publish(&mut self, n: usize) {
         self.head = self.head.wrapping_add(n as u32);
         self.shared.head.0.store(self.head, edge(Edge::SpscPublish, Ordering::Release));
         // The next bulk will probably be as long. Its lines are in the consumer's cache, and stores leave a core one
         // after the other: asking for all lines now, but only for slots that the consumer has left, is worth a
         // factor of 1.05 to 2.6 between cores (8-byte and 16-byte items, bulks of 32).
         self.shared.slots.0.prefetch_write(self.head, n.min(self.room_seen()));
-        n
     }
 
     /// True if `n` items fit; looks at the consumer's position only if the one last seen does not say so.
@@ -147,8 +176,7 @@ impl<T: Copy + Send> Consumer<T> {
         // back only to what is given back below; this end is the only consumer.
         unsafe { self.shared.slots.0.read(self.tail, &mut out[..n]) };
         self.tail = self.tail.wrapping_add(n as u32);
-        self.shared.tail.0.store(self.tail, edge(Edge::SpscFree, Ordering::Release));
-        self.shared.slots.0.prefetch_read(self.tail, n.min(self.len_seen()));
+        self.give_back(n);
         n
     }
 
@@ -156,6 +184,26 @@ impl<T: Copy + Send> Consumer<T> {
     #[inline]
     pub fn pop_slice(&mut self, out: &mut [T]) -> usize {
         self.pop(crate::slots::as_uninit(out))
+    }
+}
+
+impl<T: Send> Consumer<T> {
+    /// Takes up to `n` of the oldest items, to be moved out one by one; as many as there are now, perhaps none. The
+    /// slots of those moved out go back, with one store, when the iterator is dropped; the others stay in the ring.
+    #[inline]
+    pub fn take(&mut self, n: usize) -> Taken<'_, T> {
+        if self.len_seen() < n {
+            self.len();
+        }
+        let len = n.min(self.len_seen());
+        Taken { ring: self, used: 0, len: len as u32 }
+    }
+
+    /// Gives the slots before `tail`, `n` since the last time, back.
+    #[inline]
+    fn give_back(&mut self, n: usize) {
+        self.shared.tail.0.store(self.tail, edge(Edge::SpscFree, Ordering::Release));
+        self.shared.slots.0.prefetch_read(self.tail, n.min(self.len_seen()));
     }
 
     /// Items that wait now, by a fresh look. The producer may have added some since, never taken any.
@@ -186,5 +234,86 @@ impl<T: Copy + Send> Consumer<T> {
     #[inline]
     const fn len_seen(&self) -> usize {
         self.head_seen.wrapping_sub(self.tail) as usize
+    }
+}
+
+/// Slots of a ring that are being filled. Nothing is visible before it is dropped.
+#[must_use = "items are visible once it is dropped"]
+pub struct Reserve<'r, T: Send> {
+    ring: &'r mut Producer<T>,
+    used: u32,
+    room: u32,
+}
+
+impl<T: Send> Reserve<'_, T> {
+    /// Moves an item in.
+    ///
+    /// # Errors
+    /// The item, once all reserved slots are used.
+    #[inline]
+    pub fn push(&mut self, item: T) -> Result<(), T> {
+        if self.used == self.room {
+            return Err(item);
+        }
+        // SAFETY: the consumer has left the `room_seen() >= room` slots from `head` on (Acquire in `room`) and comes
+        // back only to what is published when this is dropped; this end is the only producer.
+        unsafe { self.ring.shared.slots.0.put(self.ring.head.wrapping_add(self.used), item) };
+        self.used += 1;
+        Ok(())
+    }
+
+    /// Items moved in.
+    #[inline]
+    pub const fn used(&self) -> usize {
+        self.used as usize
+    }
+}
+
+impl<T: Send> Drop for Reserve<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.used > 0 {
+            self.ring.publish(self.used as usize);
+        }
+    }
+}
+
+/// Items on their way out of a ring, oldest first.
+#[must_use = "items that are not moved out stay in the ring"]
+pub struct Taken<'r, T: Send> {
+    ring: &'r mut Consumer<T>,
+    used: u32,
+    len: u32,
+}
+
+impl<T: Send> Iterator for Taken<'_, T> {
+    type Item = T;
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        if self.used == self.len {
+            return None;
+        }
+        // SAFETY: the producer has published this slot (`len` were there when `take` looked, by Acquire in `len`) and
+        // comes back to it only once it is given back; `tail` moves on at once, so that it is moved out of only once even
+        // if this iterator is never dropped.
+        let item = unsafe { self.ring.shared.slots.0.get(self.ring.tail) };
+        self.ring.tail = self.ring.tail.wrapping_add(1);
+        self.used += 1;
+        Some(item)
+    }
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.len - self.used) as usize;
+        (left, Some(left))
+    }
+}
+impl<T: Send> ExactSizeIterator for Taken<'_, T> {}
+
+impl<T: Send> Drop for Taken<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.used > 0 {
+            self.ring.give_back(self.used as usize);
+        }
     }
 }

@@ -87,6 +87,46 @@ fn spsc_in_order() -> BTreeSet<Bulks> {
     })
 }
 
+/// The same ring with items that are moved: six go through one that starts with four in it, some reserved and not used,
+/// some looked at and left. Each is a box that loom sees the owner of: one that came out twice, or never, fails the check.
+/// Gives what each reservation took, then what each look moved out.
+fn spsc_moves() -> BTreeSet<Bulks> {
+    check(7, || {
+        let (mut tx, mut rx) = spsc_at::<loom::alloc::Track<u32>>(size(), START);
+        let fill = |tx: &mut ringwright_ring::Producer<_>, from: u32, n: usize| {
+            let mut room = tx.reserve(n + 1);
+            for i in (from..).take(n) {
+                if room.push(loom::alloc::Track::new(i)).is_err() {
+                    break;
+                }
+            }
+            room.used()
+        };
+        assert_eq!(fill(&mut tx, 0, 4), 4);
+        let producer = thread::spawn(move || {
+            let mut bulks = Bulks::new();
+            for n in [4, 2] {
+                let next = 4 + bulks.iter().sum::<usize>();
+                bulks.push(fill(&mut tx, next as u32, n));
+            }
+            bulks
+        });
+        let (mut seen, mut moved) = (Vec::new(), Bulks::new());
+        for (want, most) in [(3, 2), (5, 4)] {
+            let before = seen.len();
+            seen.extend(rx.take(want).take(most).map(|t| t.into_inner()));
+            moved.push(seen.len() - before);
+        }
+        let mut bulks = producer.join().unwrap();
+        let pushed = 4 + bulks.iter().sum::<usize>() as u32;
+        bulks.extend(moved);
+        seen.extend(rx.take(2 * SIZE as usize).map(|t| t.into_inner()));
+        assert!(rx.is_empty());
+        assert_eq!(seen, (0..pushed).collect::<Vec<_>>());
+        bulks
+    })
+}
+
 fn drain(ring: &Mpmc<u32>) -> Vec<u32> {
     let mut out = [u32::MAX; 3 * SIZE as usize];
     let n = ring.pop_slice(&mut out);
@@ -189,6 +229,21 @@ fn spsc_is_right() {
 }
 
 #[test]
+fn spsc_moves_are_right() {
+    reaches(
+        &spsc_moves(),
+        &[
+            // Full at once; the second look finds what there was, or all that it may move out.
+            &[4, 0, 2, 2],
+            &[4, 0, 2, 4],
+            // Room for the second reservation, whole or in part.
+            &[4, 2, 2, 2],
+            &[4, 2, 2, 4],
+        ],
+    );
+}
+
+#[test]
 fn mpmc_with_two_producers_is_right() {
     // Four slots become free: one producer is cut short, or finds none; or both fit after the second pop.
     reaches(&mpmc_two_producers(), &[&[3, 1, 4, 7], &[1, 3, 4, 4], &[0, 3, 4, 7], &[3, 3, 4, 7]]);
@@ -220,6 +275,10 @@ mod teeth {
         spsc_observe: SpscObserve in spsc_in_order;
         spsc_free: SpscFree in spsc_in_order;
         spsc_room: SpscRoom in spsc_in_order;
+        spsc_publish_of_moves: SpscPublish in spsc_moves;
+        spsc_observe_of_moves: SpscObserve in spsc_moves;
+        spsc_free_of_moves: SpscFree in spsc_moves;
+        spsc_room_of_moves: SpscRoom in spsc_moves;
         mpmc_claim: MpmcClaim in mpmc_two_producers;
         mpmc_head: MpmcHead in mpmc_two_producers;
         mpmc_other: MpmcOther in mpmc_two_producers;

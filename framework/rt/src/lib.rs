@@ -17,83 +17,34 @@
 
 pub mod config;
 mod conserve;
+pub mod control;
+mod error;
+mod idle;
+mod known;
+mod lanes;
+mod live;
+mod mailbox;
+mod moves;
+mod plan;
+mod rings;
 mod role;
 mod runtime;
 mod start;
 mod status;
 mod stop;
 mod sum;
+pub mod telemetry;
 mod view;
 mod watch;
 mod worker;
 
-use std::sync::Arc;
-
 pub use conserve::Conservation;
+pub use error::RtError;
+pub use plan::{BuildGraph, HANDOFF_RING, WorkerPlan};
 pub use role::{Idle, Role};
-pub use runtime::{BuildGraph, Runtime, WorkerPlan};
+pub use runtime::Runtime;
 pub use status::{
-    CyclesPerPacket, CyclesStatus, DeviceStatus, DropMap, LinkStatus, Lint, PoolStatus, PortStatus,
-    QueueSide, QueueStatus, StageStatus, Status, Traffic, WorkerStatus,
+    CyclesPerPacket, CyclesStatus, DeviceStatus, DropMap, HandoffStatus, IdleStatus, LinkStatus, Lint,
+    PoolStatus, PortStatus, QueueSide, QueueStatus, StageStatus, Status, Traffic, WorkerStatus,
 };
 pub use sum::MemorySum;
-
-/// Start and stop errors; each says what to do.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RtError {
-    /// A port.
-    #[error("port {port}: {source}")]
-    Port {
-        /// Its name.
-        port: Arc<str>,
-        /// What is wrong.
-        source: port::PortError,
-    },
-    /// A worker's graph.
-    #[error("worker {worker}: {source}")]
-    Graph {
-        /// The worker.
-        worker: usize,
-        /// What is wrong.
-        source: graph::GraphError,
-    },
-    /// A worker's core.
-    #[error("worker {worker}: {source}")]
-    Core {
-        /// The worker.
-        worker: usize,
-        /// What is wrong.
-        source: topology::PinError,
-    },
-    /// A worker's thread.
-    #[error("worker {worker}: starting a thread: {source}")]
-    Thread {
-        /// The worker.
-        worker: usize,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The pool is smaller than what can hold buffers.
-    #[error("{0}")]
-    PoolTooSmall(MemorySum),
-    /// A queue that a worker names does not exist, or two workers name it.
-    #[error("worker {worker}: port {port} has no free queue {queue}; each queue belongs to one worker")]
-    NoQueue {
-        /// The worker.
-        worker: usize,
-        /// The port.
-        port: Arc<str>,
-        /// The queue.
-        queue: u16,
-    },
-    /// A runtime starts once.
-    #[error("the runtime has been started already; make a new one to start again")]
-    Started,
-    /// A worker's thread did not start or is gone.
-    #[error("worker {worker}: its thread is gone; see the log above")]
-    WorkerGone {
-        /// The worker.
-        worker: usize,
-    },
-}

@@ -19,6 +19,14 @@ pub enum Role {
 impl Role {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::RunToCompletion, Self::Rx, Self::Process, Self::Tx];
+    /// How far along a packet's way: whoever is further starts first and stops last.
+    pub(crate) const fn place(self) -> usize {
+        match self {
+            Self::RunToCompletion | Self::Rx => 0,
+            Self::Process => 1,
+            Self::Tx => 2,
+        }
+    }
     /// As in configuration and status.
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,4 +51,15 @@ pub enum Idle {
         /// Longest time between two polls.
         bound: Duration,
     },
+}
+
+impl Idle {
+    /// As in configuration and status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Pause => "pause",
+            Self::Sleep { .. } => "sleep",
+        }
+    }
 }

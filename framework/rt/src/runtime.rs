@@ -6,53 +6,45 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use graph::{Graph, GraphError, OnFull};
-use mem::{Local, Memory};
-use meter::{Direction, Published, QueueMeter, Registry};
+use graph::OnFull;
+use mem::Memory;
+use meter::{Direction, Registry};
 use port::{OpenPort, PortConfig, Queues, RxSetup, TxSetup};
+use tracing::Span;
 
+use crate::lanes::{HANDOFF, NewRx, NewTx, Place, Returned, ReturnedSetup};
+use crate::mailbox::Mailbox;
+use crate::plan::{self, Shape};
+use crate::rings::Rings;
 use crate::start::{Failed, Start, StartError};
-use crate::status::Lint;
-use crate::worker::{Mailbox, Returned, ReturnedSetup};
-use crate::{MemorySum, RtError};
-
-/// Builds a worker's graph on the worker's own thread, where batches live.
-pub type BuildGraph = Box<dyn FnOnce(&Local) -> Result<Graph, GraphError> + Send>;
-
-/// What one worker runs.
-pub struct WorkerPlan {
-    /// The core to bind it to; `None` leaves it to the kernel.
-    pub core: Option<usize>,
-    /// Receive queues: port number and queue number.
-    pub rx: Vec<(u16, u16)>,
-    /// Transmit queues.
-    pub tx: Vec<(u16, u16)>,
-    /// What happens when a transmit queue is full.
-    pub on_full: OnFull,
-    /// Stages in the graph, for the memory sum.
-    pub stages: usize,
-    /// Its graph.
-    pub graph: BuildGraph,
-}
+use crate::status::{Lint, Status};
+use crate::stop::Past;
+use crate::watch::Watched;
+use crate::{Idle, MemorySum, RtError, WorkerPlan};
 
 pub(crate) struct PortEntry {
     pub name: Arc<str>,
-    pub open: Box<dyn OpenPort>,
+    /// `None` once it has been removed.
+    pub open: Option<Box<dyn OpenPort>>,
     pub cfg: PortConfig,
+    pub on_full: OnFull,
+    /// Whether rings to it wait.
+    pub waits: Arc<AtomicBool>,
     /// It has been started, and not stopped again.
     pub started: bool,
-    /// Whether its link was up when last looked at.
-    pub seen_up: Option<bool>,
-    /// What went wrong with it for good.
-    pub fault: Option<String>,
-    /// Queues that no worker has, by number.
-    pub rx: Vec<Option<Box<dyn RxSetup>>>,
-    pub tx: Vec<Option<Box<dyn TxSetup>>>,
+    /// Its queues, by number.
+    pub rx: Vec<Place<Box<dyn RxSetup>>>,
+    pub tx: Vec<Place<Box<dyn TxSetup>>>,
+    pub watched: Watched,
+    pub span: Span,
 }
 
 pub(crate) struct WorkerEntry {
     pub id: usize,
     pub core: Option<usize>,
+    pub idle: Idle,
+    pub shape: Shape,
+    /// Receive queues of ports.
     pub rx: Vec<(u16, u16)>,
     pub thread: Option<JoinHandle<()>>,
     pub mailbox: Arc<Mailbox>,
@@ -64,8 +56,15 @@ pub struct Runtime {
     pub(crate) memory: Arc<Memory>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) ports: Vec<PortEntry>,
+    /// By number, once all have started.
     pub(crate) workers: Vec<WorkerEntry>,
+    pub(crate) rings: Rings,
     pub(crate) lints: Vec<Lint>,
+    pub(crate) faults: Vec<String>,
+    /// Counts of what is gone.
+    pub(crate) past: Past,
+    /// The last status, once it has stopped.
+    pub(crate) last: Option<Status>,
     pub(crate) started: Instant,
     /// Whether queues count their bursts. Off only to measure what counting costs.
     pub metered: bool,
@@ -90,7 +89,11 @@ impl Runtime {
             registry: Arc::default(),
             ports: Vec::new(),
             workers: Vec::new(),
+            rings: Rings::default(),
             lints,
+            faults: Vec::new(),
+            past: Past::default(),
+            last: None,
             started: Instant::now(),
             metered: true,
         }
@@ -109,36 +112,56 @@ impl Runtime {
         &self.lints
     }
 
-    /// Adds a port; its number is the number of ports before it, and goes into `cfg`.
-    pub fn add_port(&mut self, name: &str, open: Box<dyn OpenPort>, mut cfg: PortConfig) -> u16 {
+    /// Adds a port; its number is the number of ports before it, and goes into `cfg`. `on_full` is what happens to packets
+    /// that find its transmit queue, or a ring to it, full.
+    ///
+    /// As soon as one port waits, so do the rings between receiving and processing workers: a wait that loses packets in
+    /// front of it would be none.
+    pub fn add_port(
+        &mut self,
+        name: &str,
+        open: Box<dyn OpenPort>,
+        mut cfg: PortConfig,
+        on_full: OnFull,
+    ) -> u16 {
         cfg.port = self.ports.len() as u16;
         self.ports.push(PortEntry {
             name: name.into(),
-            open,
+            open: Some(open),
             cfg,
+            on_full,
+            waits: Arc::new(AtomicBool::new(on_full == OnFull::Wait)),
             started: false,
-            seen_up: None,
-            fault: None,
             rx: Vec::new(),
             tx: Vec::new(),
+            watched: Watched::default(),
+            span: tracing::error_span!("port", name),
         });
+        self.wait_before_waiting();
         cfg.port
     }
 
-    /// The most buffers that this can hold. A stage holds at most one copy of each packet for each transmit queue.
+    /// The most buffers that this can hold.
     pub fn memory_sum(&self, plans: &[WorkerPlan]) -> MemorySum {
-        let ports: Vec<_> = self.ports.iter().map(|p| p.cfg).collect();
-        MemorySum::of(&ports, plans, self.memory.pools().count(), self.memory.capacity())
+        let shapes: Vec<Shape> = plans.iter().map(Shape::from).collect();
+        self.sum_of(&shapes)
+    }
+
+    pub(crate) fn sum_of(&self, shapes: &[Shape]) -> MemorySum {
+        let ports = self.ports.iter().filter(|p| p.open.is_some()).map(|p| &p.cfg);
+        MemorySum::of_shapes(ports, shapes, self.memory.pools().count(), self.memory.capacity())
     }
 
     /// Starts the ports, then the workers. On an error everything is stopped again.
     ///
     /// # Errors
-    /// The memory sum, a port, a graph, a core, or a queue that is not there: each says what to do.
+    /// Roles that do not go together, the memory sum, a port, a graph, a core, or a queue that is not there: each says
+    /// what to do.
     pub fn start(&mut self, plans: Vec<WorkerPlan>) -> Result<(), RtError> {
         if !self.workers.is_empty() {
             return Err(RtError::Started);
         }
+        plan::check(&plans)?;
         let sum = self.memory_sum(&plans);
         if !sum.fits() {
             return Err(RtError::PoolTooSmall(sum));
@@ -154,14 +177,35 @@ impl Runtime {
     }
 
     fn start_all(&mut self, plans: Vec<WorkerPlan>) -> Result<(), RtError> {
-        for p in &mut self.ports {
-            let at = |source| RtError::Port { port: Arc::clone(&p.name), source };
-            let Queues { rx, tx } = p.open.start(&p.cfg).map_err(at)?;
-            p.rx = rx.into_iter().map(Some).collect();
-            p.tx = tx.into_iter().map(Some).collect();
-            p.started = true;
+        for port in 0..self.ports.len() {
+            self.ports[port].cfg.receives =
+                plans.iter().any(|plan| plan.rx.iter().any(|q| usize::from(q.0) == port));
+            self.start_port(port)?;
         }
-        plans.into_iter().enumerate().try_for_each(|(id, plan)| self.start_worker(id, plan))
+        let shapes: Vec<Shape> = plans.iter().map(Shape::from).collect();
+        let mut rings = self.make_rings(&shapes);
+        let mut plans: Vec<_> = plans.into_iter().enumerate().collect();
+        // Whoever empties a ring starts before whoever fills it.
+        plans.sort_by_key(|(_, p)| core::cmp::Reverse(p.role.place()));
+        for (id, plan) in plans {
+            let tx = std::mem::take(&mut rings[id]);
+            self.start_worker(id, plan, tx)?;
+        }
+        self.workers.sort_by_key(|w| w.id);
+        Ok(())
+    }
+
+    pub(crate) fn start_port(&mut self, port: usize) -> Result<(), RtError> {
+        let p = &mut self.ports[port];
+        let Some(open) = &mut p.open else { return Ok(()) };
+        let at = |source| RtError::Port { port: Arc::clone(&p.name), source };
+        let Queues { rx, tx } = open.start(&p.cfg).map_err(at)?;
+        let place = |i: usize, direction| self.registry.queue(Arc::clone(&p.name), i as u16, direction);
+        let rx = rx.into_iter().enumerate().map(|(i, s)| Place::new(s, place(i, Direction::Rx)));
+        let tx = tx.into_iter().enumerate().map(|(i, s)| Place::new(s, place(i, Direction::Tx)));
+        (p.rx, p.tx) = (rx.collect(), tx.collect());
+        p.started = true;
+        Ok(())
     }
 
     /// Workers that share a core, or the threads of one.
@@ -190,29 +234,57 @@ impl Runtime {
         }
     }
 
-    fn start_worker(&mut self, id: usize, plan: WorkerPlan) -> Result<(), RtError> {
-        let mut rx = Vec::new();
+    /// Takes the queues of `plan` out of their places.
+    fn queues(&mut self, id: usize, plan: &WorkerPlan) -> Result<(Vec<NewRx>, Vec<NewTx>), RtError> {
+        let (mut rx, mut tx) = (Vec::new(), Vec::new());
+        let mut missing = None;
         for &(port, queue) in &plan.rx {
-            let p = self.ports.get_mut(usize::from(port));
-            let setup = p.and_then(|p| p.rx.get_mut(usize::from(queue))?.take());
-            let setup = setup.ok_or_else(|| self.no_queue(id, port, queue))?;
-            rx.push((port, queue, setup, self.place(port, queue, Direction::Rx)));
+            match self.take_rx(port, queue) {
+                Some(new) => rx.push(new),
+                None => missing = Some((port, queue)),
+            }
         }
-        let mut tx = Vec::new();
         for &(port, queue) in &plan.tx {
-            let p = self.ports.get_mut(usize::from(port));
-            let setup = p.and_then(|p| p.tx.get_mut(usize::from(queue))?.take());
-            let setup = setup.ok_or_else(|| self.no_queue(id, port, queue))?;
-            tx.push((port, queue, setup, self.place(port, queue, Direction::Tx)));
+            match self.take_tx(port, queue) {
+                Some(new) => tx.push(new),
+                None => missing = Some((port, queue)),
+            }
         }
+        let Some((port, queue)) = missing else { return Ok((rx, tx)) };
+        let back = rx.into_iter().map(Returned::from).chain(tx.into_iter().map(Returned::from));
+        back.for_each(|q| self.take_back(q));
+        Err(RtError::NoQueue { worker: id, port: self.name(port), queue })
+    }
+
+    pub(crate) fn take_rx(&mut self, port: u16, queue: u16) -> Option<NewRx> {
+        let place = self.ports.get_mut(usize::from(port))?.rx.get_mut(usize::from(queue))?;
+        let setup = place.setup.take()?;
+        Some(NewRx { port, id: queue, setup, base: place.counts, published: Arc::clone(&place.published) })
+    }
+
+    pub(crate) fn take_tx(&mut self, port: u16, queue: u16) -> Option<NewTx> {
+        let p = self.ports.get_mut(usize::from(port))?;
+        let place = p.tx.get_mut(usize::from(queue))?;
+        let setup = place.setup.take()?;
+        let published = Arc::clone(&place.published);
+        Some(NewTx { port, id: queue, setup, base: place.counts, published, on_full: p.on_full })
+    }
+
+    fn start_worker(&mut self, id: usize, plan: WorkerPlan, rings: Vec<NewTx>) -> Result<(), RtError> {
+        let (mut rx, mut tx) = self.queues(id, &plan)?;
+        rx.extend(self.rings.inlets_of(id));
+        tx.extend(rings);
+        let shape = Shape::from(&plan);
+        let WorkerPlan { core, role, idle, graph, .. } = plan;
         let start = Start {
             id,
-            core: plan.core,
+            core,
+            role,
+            idle,
             memory: Arc::clone(&self.memory),
             registry: Arc::clone(&self.registry),
             metered: self.metered,
-            on_full: plan.on_full,
-            graph: plan.graph,
+            graph,
             published: self.registry.worker(id),
             mailbox: Mailbox::new(),
             abort: Arc::default(),
@@ -220,9 +292,17 @@ impl Runtime {
             tx,
         };
         let (mailbox, abort) = (Arc::clone(&start.mailbox), Arc::clone(&start.abort));
+        let entry = WorkerEntry { id, core, idle, shape, rx: plan.rx, thread: None, mailbox, abort };
+        self.spawn(start, entry)
+    }
+
+    fn spawn(&mut self, start: Start, entry: WorkerEntry) -> Result<(), RtError> {
+        let id = entry.id;
+        let span = tracing::error_span!("worker", id, core = entry.core, role = entry.shape.role.name());
         let (ready, started) = channel();
-        let thread =
-            std::thread::Builder::new().name(format!("worker-{id}")).spawn(move || match start.build() {
+        let body = move || {
+            let _inside = span.entered();
+            match start.build() {
                 Ok(worker) => {
                     let _ = ready.send(Ok(()));
                     worker.run();
@@ -230,18 +310,13 @@ impl Runtime {
                 Err(failed) => {
                     let _ = ready.send(Err(failed));
                 }
-            });
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("worker-{id}")).spawn(body);
         let thread = thread.map_err(|source| RtError::Thread { worker: id, source })?;
         match started.recv() {
             Ok(Ok(())) => {
-                self.workers.push(WorkerEntry {
-                    id,
-                    core: plan.core,
-                    rx: plan.rx,
-                    thread: Some(thread),
-                    mailbox,
-                    abort,
-                });
+                self.workers.push(WorkerEntry { thread: Some(thread), ..entry });
                 Ok(())
             }
             Ok(Err(Failed { error, back })) => {
@@ -256,20 +331,26 @@ impl Runtime {
         }
     }
 
-    fn name(&self, port: u16) -> Arc<str> {
+    pub(crate) fn name(&self, port: u16) -> Arc<str> {
         self.ports.get(usize::from(port)).map_or_else(|| port.to_string().into(), |p| Arc::clone(&p.name))
     }
-    fn no_queue(&self, worker: usize, port: u16, queue: u16) -> RtError {
-        RtError::NoQueue { worker, port: self.name(port), queue }
-    }
-    fn place(&self, port: u16, queue: u16, direction: Direction) -> Arc<Published<QueueMeter>> {
-        self.registry.queue(self.name(port), queue, direction)
-    }
+
+    /// Puts a queue back into its place.
     pub(crate) fn take_back(&mut self, q: Returned) {
+        if q.port == HANDOFF || matches!(q.setup, ReturnedSetup::Tx(_)) && q.id & crate::lanes::LINK != 0 {
+            return self.rings.take_back(q);
+        }
         let Some(p) = self.ports.get_mut(usize::from(q.port)) else { return };
+        let id = usize::from(q.id);
         match q.setup {
-            ReturnedSetup::Rx(s) => p.rx[usize::from(q.id)] = Some(s),
-            ReturnedSetup::Tx(s) => p.tx[usize::from(q.id)] = Some(s),
+            ReturnedSetup::Rx(s) => {
+                p.rx[id].setup = Some(s);
+                p.rx[id].counts = q.counts;
+            }
+            ReturnedSetup::Tx(s) => {
+                p.tx[id].setup = Some(s);
+                (p.tx[id].counts, p.tx[id].inflight) = (q.counts, q.inflight);
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use meter::{DropCounts, QueueMeter, StageMeter, WorkerMeter};
 use serde::Serialize;
 
-use crate::Conservation;
+use crate::{Conservation, Idle, Role};
 
 /// Drops by reason; reasons that did not happen are absent.
 pub type DropMap = BTreeMap<&'static str, u64>;
@@ -31,6 +31,8 @@ pub struct Status {
     pub workers: Vec<WorkerStatus>,
     /// Stages of all workers.
     pub stages: Vec<StageStatus>,
+    /// Rings between workers.
+    pub handoffs: Vec<HandoffStatus>,
     /// Pools.
     pub pools: Vec<PoolStatus>,
     /// Whether every packet is accounted for.
@@ -176,6 +178,42 @@ pub struct WorkerStatus {
     pub cycles: CyclesStatus,
     /// Cycles of useful breaths by packet; null before the first.
     pub cycles_per_packet: Option<CyclesPerPacket>,
+    /// What it does when there is nothing to do.
+    pub idle: IdleStatus,
+}
+
+/// How a worker idles. Sleeps are measured from the end of the breath before to the start of the one after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct IdleStatus {
+    /// `busy`, `pause`, `sleep`.
+    pub strategy: &'static str,
+    /// Microseconds that a sleep may take; null for those that do not sleep.
+    pub bound_us: Option<f64>,
+    /// Sleeps.
+    pub sleeps: u64,
+    /// Sleeps that took longer than they may.
+    pub over_bound: u64,
+    /// Microseconds of the longest; null before the first.
+    pub longest_us: Option<u64>,
+    /// 99th percentile in microseconds; null before the first.
+    pub p99_us: Option<f64>,
+}
+
+impl IdleStatus {
+    pub(crate) fn new(idle: Idle, m: &WorkerMeter) -> Self {
+        let bound_us = match idle {
+            Idle::Sleep { bound } => Some(bound.as_secs_f64() * 1e6),
+            Idle::Busy | Idle::Pause => None,
+        };
+        Self {
+            strategy: idle.name(),
+            bound_us,
+            sleeps: m.sleeps,
+            over_bound: m.over_bound,
+            longest_us: (m.sleeps > 0).then_some(m.longest_sleep),
+            p99_us: m.sleep_gaps.quantile(0.99),
+        }
+    }
 }
 
 /// Where a worker's cycles went.
@@ -201,7 +239,7 @@ pub struct CyclesPerPacket {
 }
 
 impl WorkerStatus {
-    pub(crate) fn new(id: usize, core: Option<usize>, m: &WorkerMeter) -> Self {
+    pub(crate) fn new(id: usize, core: Option<usize>, role: Role, idle: Idle, m: &WorkerMeter) -> Self {
         let h = &m.cycles_per_packet;
         let cycles_per_packet = h.quantile(0.5).zip(h.quantile(0.99)).map(|(p50, p99)| CyclesPerPacket {
             mean: m.useful_cycles as f64 / m.packets as f64,
@@ -211,14 +249,35 @@ impl WorkerStatus {
         Self {
             id,
             core,
-            role: "run-to-completion",
+            role: role.name(),
             polls: m.polls,
             empty_polls: m.empty_polls,
             packets: m.packets,
             cycles: CyclesStatus { idle: m.idle_cycles, useful: m.useful_cycles, stall: None },
             cycles_per_packet,
+            idle: IdleStatus::new(idle, m),
         }
     }
+}
+
+/// A ring from one worker to another.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandoffStatus {
+    /// The worker that fills it.
+    pub from: usize,
+    /// The worker that empties it.
+    pub to: usize,
+    /// The port that its packets are for; absent between receiving and processing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// Packets that went in.
+    pub packets: u64,
+    /// Packets dropped at it.
+    pub drops: DropMap,
+    /// Packets in it.
+    pub occupancy: u64,
+    /// Packets that it holds when full.
+    pub capacity: usize,
 }
 
 /// A stage on one worker.

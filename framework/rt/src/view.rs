@@ -1,17 +1,30 @@
 //! From meters to a [`Status`].
 
-use meter::{Direction, DropCounts, Snapshot, WorkerMeter};
+use meter::{Direction, DropCounts, QueueMeter, Snapshot, WorkerMeter};
+use port::DeviceCounts;
 
+use crate::control::Observation;
 use crate::runtime::{PortEntry, Runtime};
 use crate::status::{
-    DeviceStatus, LinkStatus, PoolStatus, PortStatus, QueueStatus, StageStatus, Status, WorkerStatus,
-    drop_map,
+    DeviceStatus, HandoffStatus, LinkStatus, PoolStatus, PortStatus, QueueStatus, StageStatus, Status,
+    WorkerStatus, drop_map,
 };
+use crate::{Idle, Role};
 
 impl Runtime {
     /// What has been counted. Costs the workers nothing: it reads what they published within the last millisecond.
     pub fn status(&mut self) -> Status {
         let snap = self.registry.snapshot();
+        self.status_of(&snap)
+    }
+
+    /// What has been counted, with the meters that it was counted by: all of one moment.
+    pub fn observe(&mut self) -> Observation {
+        let meters = self.registry.snapshot();
+        Observation { status: self.status_of(&meters), meters }
+    }
+
+    fn status_of(&mut self, snap: &Snapshot) -> Status {
         let mut status = Status {
             schema: 1,
             version: env!("CARGO_PKG_VERSION"),
@@ -23,13 +36,15 @@ impl Runtime {
         let owner = |port: u16, q: u16| self.workers.iter().position(|w| w.rx.contains(&(port, q)));
         let owners: Vec<Vec<_>> =
             self.ports.iter().map(|p| (0..p.cfg.queues).map(|q| owner(p.cfg.port, q)).collect()).collect();
-        for (p, owners) in self.ports.iter_mut().zip(owners) {
-            status.ports.push(port_status(p, &snap, &owners));
-        }
+        let live = self.ports.iter_mut().zip(owners);
+        status.ports.extend(live.filter_map(|(p, owners)| port_status(p, snap, &owners)));
+        status.handoffs = self.handoffs();
         let mut workers = WorkerMeter::default();
         for (id, m) in &snap.workers {
-            let core = self.workers.get(*id).and_then(|w| w.core);
-            status.workers.push(WorkerStatus::new(*id, core, m));
+            let entry = self.workers.iter().find(|w| w.id == *id);
+            let (core, role, idle) =
+                entry.map_or((None, Role::default(), Idle::default()), |w| (w.core, w.shape.role, w.idle));
+            status.workers.push(WorkerStatus::new(*id, core, role, idle, m));
             workers.cache_hits += m.cache_hits;
             workers.cache_misses += m.cache_misses;
             workers.cached += m.cached;
@@ -53,8 +68,12 @@ impl Runtime {
                 }
             }
         }
-        c.dropped = dropped.total();
-        c.held = workers.batched + workers.parked;
+        c.sent -= self.past.unsent;
+        c.dropped = dropped.total() + self.rings.dropped() + self.past.dropped + self.past.unsent;
+        c.held = workers.batched + workers.parked + self.rings.held();
+        // Whoever is last on a packet's way starts first; that is not their order.
+        status.workers.sort_by_key(|w| w.id);
+        status.stages.sort_by_key(|s| s.worker);
         let one = self.memory.pools().count() == 1;
         for pool in self.memory.pools() {
             status.pools.push(PoolStatus {
@@ -68,33 +87,55 @@ impl Runtime {
         }
         status
     }
+
+    fn handoffs(&self) -> Vec<HandoffStatus> {
+        let status = |r: &crate::rings::RingEntry| HandoffStatus {
+            from: r.way.from,
+            to: r.way.to,
+            port: r.way.port.map(|p| self.name(p).to_string()),
+            packets: r.view.sent(),
+            drops: drop_map(&r.drops()),
+            occupancy: r.view.held(),
+            capacity: r.view.capacity(),
+        };
+        self.rings.all.iter().map(status).collect()
+    }
 }
 
-fn port_status(p: &mut PortEntry, snap: &Snapshot, owners: &[Option<usize>]) -> PortStatus {
+pub(crate) fn device_status(d: &DeviceCounts) -> DeviceStatus {
+    DeviceStatus {
+        rx_good: d.rx_good,
+        rx_delivered: d.rx_delivered,
+        tx_sent: d.tx_sent,
+        rx_missed: d.rx_missed,
+        rx_errors: d.rx_errors,
+    }
+}
+
+/// `None` for a port that has been removed.
+fn port_status(p: &mut PortEntry, snap: &Snapshot, owners: &[Option<usize>]) -> Option<PortStatus> {
+    let open = p.open.as_mut()?;
     let (rx, tx) = (snap.port(&p.name, Direction::Rx), snap.port(&p.name, Direction::Tx));
     let mut drops = rx.drops;
     drops.merge(&tx.drops);
-    let link = p.open.link();
-    let d = p.open.device_counts();
+    let link = open.link();
+    // A name that is used again goes on counting.
     let side = |id: u16, direction: Direction| {
-        let row = snap.queues.iter().find(|((n, q, dir), _)| *n == p.name && *q == id && *dir == direction);
-        row.map(|r| (&r.1).into()).unwrap_or_default()
+        let mine =
+            snap.queues.iter().filter(|((n, q, dir), _)| *n == p.name && *q == id && *dir == direction);
+        let mut sum = QueueMeter::default();
+        mine.for_each(|(_, m)| sum.merge(m));
+        (&sum).into()
     };
-    PortStatus {
+    Some(PortStatus {
         name: p.name.to_string(),
-        driver: p.open.info().driver,
-        node: p.open.info().node.map(hw::Node::id),
+        driver: open.info().driver,
+        node: open.info().node.map(hw::Node::id),
         link: LinkStatus { up: link.up, speed_bps: link.speed_bps },
         rx: (&rx).into(),
         tx: (&tx).into(),
         drops: drop_map(&drops),
-        device: DeviceStatus {
-            rx_good: d.rx_good,
-            rx_delivered: d.rx_delivered,
-            tx_sent: d.tx_sent,
-            rx_missed: d.rx_missed,
-            rx_errors: d.rx_errors,
-        },
+        device: device_status(&open.device_counts()),
         queues: (0..p.cfg.queues)
             .map(|id| QueueStatus {
                 id,
@@ -103,5 +144,5 @@ fn port_status(p: &mut PortEntry, snap: &Snapshot, owners: &[Option<usize>]) -> 
                 tx: side(id, Direction::Tx),
             })
             .collect(),
-    }
+    })
 }

@@ -1,84 +1,75 @@
 //! A worker: one thread, one core, one graph.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
-use crossbeam_queue::ArrayQueue;
 use graph::{Breath, Graph, RxLane, TxLane};
-use mem::Local;
-use meter::{Published, QueueMeter, WorkerMeter};
+use meter::{Published, WorkerMeter};
+use port::{PortError, WorkerEnv};
 
-/// Something for a worker to do between two breaths.
-pub type Command = Box<dyn FnOnce(&mut Worker) + Send>;
-
-/// The control side of a worker's mailbox.
-pub struct Mailbox {
-    commands: ArrayQueue<Command>,
-    waiting: AtomicBool,
-}
-
-impl Mailbox {
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self { commands: ArrayQueue::new(64), waiting: AtomicBool::new(false) })
-    }
-    /// Leaves a command; waits while the box is full.
-    pub fn send(&self, mut command: Command) {
-        while let Err(back) = self.commands.push(command) {
-            command = back;
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        self.waiting.store(true, Ordering::Release);
-    }
-}
-
-/// A queue that came back from its worker.
-pub struct Returned {
-    pub port: u16,
-    pub id: u16,
-    pub setup: ReturnedSetup,
-    pub counts: QueueMeter,
-    /// Buffers that its device had in flight.
-    pub inflight: usize,
-}
-
-/// Its setup.
-pub enum ReturnedSetup {
-    Rx(Box<dyn port::RxSetup>),
-    Tx(Box<dyn port::TxSetup>),
-}
+use crate::idle::{Idler, Machine};
+use crate::lanes::{NewRx, NewTx, Returned};
+use crate::mailbox::Mailbox;
 
 /// What a worker leaves behind.
-pub struct Farewell {
+pub(crate) struct Farewell {
     pub worker: usize,
     pub queues: Vec<Returned>,
     pub meter: WorkerMeter,
 }
 
+/// A transmit queue that gets no more packets, and leaves once it is empty.
+struct Leaving {
+    lane: TxLane,
+    deadline: u64,
+    to: Sender<Returned>,
+}
+
 /// One thread's state.
-pub struct Worker {
+pub(crate) struct Worker {
     pub id: usize,
-    pub local: Local,
     pub graph: Graph,
+    pub env: WorkerEnv,
     meter: WorkerMeter,
     published: Arc<Published<WorkerMeter>>,
     mailbox: Arc<Mailbox>,
+    idler: Idler,
     random: u64,
+    leaving: Vec<Leaving>,
+    /// Queues that left when nobody waited for them any more.
+    orphans: Vec<Returned>,
     /// Set by the stop command: when to give up draining.
     leave: Option<(u64, Sender<Farewell>)>,
+}
+
+/// Whether `deadline` has come.
+#[inline]
+const fn past(now: u64, deadline: u64) -> bool {
+    now.wrapping_sub(deadline) < u64::MAX / 2
 }
 
 impl Worker {
     pub fn new(
         id: usize,
-        local: Local,
         graph: Graph,
+        env: WorkerEnv,
         published: Arc<Published<WorkerMeter>>,
         mailbox: Arc<Mailbox>,
+        idler: Idler,
     ) -> Self {
-        let random = hw::cycles() | 1;
-        Self { id, local, graph, meter: WorkerMeter::default(), published, mailbox, random, leave: None }
+        Self {
+            id,
+            graph,
+            env,
+            meter: WorkerMeter::default(),
+            published,
+            mailbox,
+            idler,
+            random: hw::cycles() | 1,
+            leaving: Vec::new(),
+            orphans: Vec::new(),
+            leave: None,
+        }
     }
 
     /// Breathes until told to leave.
@@ -92,20 +83,24 @@ impl Worker {
             let end = hw::cycles();
             self.account(end.wrapping_sub(now), breath);
             now = end;
-            if now.wrapping_sub(next_publish) < u64::MAX / 2 {
+            if past(now, next_publish) {
                 next_publish = now.wrapping_add(publish_every);
                 self.graph.tick(now);
                 self.publish();
             }
+            if !self.leaving.is_empty() {
+                self.see_off(now);
+            }
             // Before new commands are taken: the breath just ended must have begun after the one that says leave.
             if let Some((deadline, _)) = &self.leave
-                && (self.is_drained(breath) || now.wrapping_sub(*deadline) < u64::MAX / 2)
+                && (self.is_drained(breath) || past(now, *deadline))
             {
                 return self.farewell();
             }
-            // A load of a line that nobody writes costs nothing.
-            if self.mailbox.waiting.load(Ordering::Relaxed) {
+            if self.mailbox.is_waiting() {
                 self.obey();
+            } else if self.leave.is_none() {
+                now = self.idler.rest(breath.worked, now, &mut Machine, &mut self.meter);
             }
         }
     }
@@ -135,26 +130,35 @@ impl Worker {
         m.cycles_per_packet.add(cycles / n, n);
     }
 
+    /// Packets in batches, and buffers in flight, of queues that leave as well.
+    pub fn held(&self) -> (usize, usize) {
+        let leaving = self.leaving.iter().map(|l| &l.lane);
+        let sum = |f: fn(&TxLane) -> usize| leaving.clone().map(f).sum::<usize>();
+        (
+            self.graph.batched() + sum(TxLane::waiting) + self.env.local.parked(),
+            self.graph.inflight() + sum(|l| l.queue.inflight()),
+        )
+    }
+
     fn publish(&mut self) {
-        let m = &mut self.meter;
-        (m.cache_hits, m.cache_misses) = self.local.cache_counts();
-        m.cached = self.local.cached() as u64;
+        let (held, inflight) = self.held();
+        let (m, local) = (&mut self.meter, &self.env.local);
+        (m.cache_hits, m.cache_misses) = local.cache_counts();
+        m.cached = local.cached() as u64;
         m.posted = self.graph.posted() as u64;
-        m.inflight = self.graph.inflight() as u64;
-        m.batched = self.graph.batched() as u64;
-        m.parked = self.local.parked() as u64;
-        m.lost = self.local.lost();
+        m.inflight = inflight as u64;
+        m.parked = local.parked() as u64;
+        m.batched = held as u64 - m.parked;
+        m.lost = local.lost();
         self.published.publish(m);
         self.graph.publish();
+        self.leaving.iter().for_each(|l| l.lane.published.publish(&l.lane.counts()));
     }
 
     #[cold]
     fn obey(&mut self) {
         let mailbox = Arc::clone(&self.mailbox);
-        mailbox.waiting.swap(false, Ordering::AcqRel);
-        while let Some(command) = mailbox.commands.pop() {
-            command(self);
-        }
+        mailbox.take().for_each(|command| command(self));
     }
 
     /// Leaves when drained, or at `deadline`.
@@ -163,53 +167,126 @@ impl Worker {
     }
 
     fn is_drained(&self, last: Breath) -> bool {
-        last.received == 0 && self.graph.inflight() == 0 && self.graph.batched() == 0
+        let nothing = |l: &Leaving| l.lane.waiting() == 0 && l.lane.queue.inflight() == 0;
+        let graph = &self.graph;
+        last.received == 0
+            && graph.inflight() == 0
+            && graph.batched() == 0
+            && self.leaving.iter().all(nothing)
+    }
+
+    /// Binds a receive queue to this worker.
+    pub fn attach_rx(&mut self, new: Box<NewRx>) -> Result<(), (PortError, Box<NewRx>)> {
+        let NewRx { port, id, setup, base, published } = *new;
+        match setup.attach(&self.env) {
+            Ok(queue) => {
+                self.graph.add_rx(RxLane { port, id, queue, base, published });
+                Ok(())
+            }
+            Err((e, setup)) => Err((e, Box::new(NewRx { port, id, setup, base, published }))),
+        }
+    }
+
+    /// Binds a transmit queue to this worker.
+    pub fn attach_tx(&mut self, new: Box<NewTx>) -> Result<(), (PortError, Box<NewTx>)> {
+        let NewTx { port, id, setup, base, published, on_full } = *new;
+        match setup.attach(&self.env) {
+            Ok(queue) => {
+                let mut lane = TxLane::new(&self.env.local, (port, id), queue, on_full, published);
+                lane.base = base;
+                self.graph.add_tx(lane);
+                Ok(())
+            }
+            Err((e, setup)) => Err((e, Box::new(NewTx { port, id, setup, base, published, on_full }))),
+        }
+    }
+
+    /// Takes a receive queue out.
+    pub fn detach_rx(&mut self, port: u16, id: u16) -> Option<Returned> {
+        self.graph.remove_rx(port, id).map(Returned::rx)
+    }
+
+    /// Takes a transmit queue out of the graph now, and lets it go once it is empty, or at `deadline`. False if it is not
+    /// here.
+    pub fn retire_tx(&mut self, port: u16, id: u16, deadline: u64, to: Sender<Returned>) -> bool {
+        let lane = self.graph.remove_tx(port, id);
+        let there = lane.is_some();
+        self.leaving.extend(lane.map(|lane| Leaving { lane, deadline, to }));
+        there
+    }
+
+    #[cold]
+    fn see_off(&mut self, now: u64) {
+        for mut l in std::mem::take(&mut self.leaving) {
+            let empty = l.lane.retry(now);
+            l.lane.queue.flush(now, true);
+            l.lane.queue.reap();
+            if (empty && l.lane.queue.inflight() == 0) || past(now, l.deadline) {
+                if let Err(back) = l.to.send(Returned::tx(l.lane)) {
+                    self.orphans.push(back.0);
+                }
+            } else {
+                self.leaving.push(l);
+            }
+        }
+    }
+
+    /// Receives what is left in a queue whose device no longer does, as far as the worker can send it on. True once there
+    /// is no more.
+    pub fn empty_rx(&mut self, port: u16, id: u16) -> bool {
+        const BURSTS: usize = 64;
+        let Some(mut lane) = self.graph.remove_rx(port, id) else { return true };
+        let mut batch = mem::Batch::new(&self.env.local);
+        let mut dry = false;
+        for _ in 0..BURSTS {
+            if self.graph.tx().iter().any(|l| l.waiting() > 0) {
+                break;
+            }
+            let n = lane.queue.rx_burst(&mut batch);
+            if n == 0 {
+                dry = true;
+                break;
+            }
+            self.meter.packets += n as u64;
+            self.graph.inject(&mut batch, hw::cycles());
+        }
+        self.graph.add_rx(lane);
+        dry
+    }
+
+    /// Takes all queues out.
+    pub fn detach_all(&mut self) -> Vec<Returned> {
+        let mut all = std::mem::take(&mut self.orphans);
+        let rx: Vec<_> = self.graph.rx().iter().map(|l| (l.port, l.id)).collect();
+        all.extend(rx.into_iter().filter_map(|(port, id)| self.detach_rx(port, id)));
+        let tx: Vec<_> = self.graph.tx().iter().map(|l| (l.port, l.id)).collect();
+        all.extend(tx.into_iter().filter_map(|(port, id)| self.graph.remove_tx(port, id)).map(Returned::tx));
+        for l in std::mem::take(&mut self.leaving) {
+            // Whoever waits for it gets it; otherwise it goes with the others.
+            if let Err(back) = l.to.send(Returned::tx(l.lane)) {
+                all.push(back.0);
+            }
+        }
+        all
     }
 
     /// Takes the queues out, drops the graph, and says what was counted.
     fn farewell(mut self) {
-        let mut queues = Vec::new();
-        let rx: Vec<_> = self.graph.rx().iter().map(|l| (l.port, l.id)).collect();
-        for (port, id) in rx {
-            queues.extend(self.graph.remove_rx(port, id).map(Returned::from));
-        }
-        let tx: Vec<_> = self.graph.tx().iter().map(|l| (l.port, l.id)).collect();
-        for (port, id) in tx {
-            queues.extend(self.graph.remove_tx(port, id).map(Returned::from));
-        }
+        let queues = self.detach_all();
         self.publish();
-        let Self { id, local, graph, mut meter, published, leave, .. } = self;
+        let Self { id, env, graph, mut meter, published, leave, .. } = self;
         drop(graph);
         // Stages are gone: what is parked now was forgotten; what they let go only now is lost.
-        let parked = local.parked() as u64;
+        let (local, parked) = (&env.local, env.local.parked() as u64);
         meter.lost = local.lost();
         (meter.cached, meter.posted, meter.inflight, meter.batched, meter.parked) = (0, 0, 0, 0, parked);
         published.publish(&meter);
         // A packet that was forgotten has a handle of its own; the magazines' buffers are not lost with it.
         local.flush();
-        drop(local);
+        drop(env);
+        tracing::debug!(packets = meter.packets, "left");
         if let Some((_, to)) = leave {
             let _ = to.send(Farewell { worker: id, queues, meter });
         }
-    }
-}
-
-impl From<RxLane> for Returned {
-    fn from(lane: RxLane) -> Self {
-        let counts = lane.counts();
-        lane.published.publish(&counts);
-        Self {
-            port: lane.port,
-            id: lane.id,
-            setup: ReturnedSetup::Rx(lane.queue.detach()),
-            counts,
-            inflight: 0,
-        }
-    }
-}
-impl From<TxLane> for Returned {
-    fn from(lane: TxLane) -> Self {
-        let (counts, inflight) = (lane.counts(), lane.queue.inflight());
-        Self { port: lane.port, id: lane.id, counts, inflight, setup: ReturnedSetup::Tx(lane.queue.detach()) }
     }
 }

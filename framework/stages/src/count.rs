@@ -1,7 +1,7 @@
 //! What kinds of frames pass.
 
 use graph::{Exits, Leads, Stage};
-use mem::Batch;
+use mem::{Batch, Flags, Pkt};
 use wire::{EtherType, Ethernet, EthernetHeader};
 
 use crate::exits;
@@ -33,7 +33,7 @@ pub struct Counts {
     pub ipv6: u64,
     /// With ARP in them.
     pub arp: u64,
-    /// With a VLAN tag.
+    /// With a VLAN tag, also one that the device took out.
     pub vlan: u64,
     /// With anything else.
     pub other: u64,
@@ -44,14 +44,17 @@ pub struct Counts {
 impl Counts {
     /// Sums of comparisons, not branches: what comes next is not to be guessed.
     #[inline(always)]
-    fn look(&mut self, frame: &[u8]) -> bool {
-        let Ok(frame) = Ethernet::parse(frame) else { return false };
+    fn look(&mut self, p: &Pkt<'_>) -> bool {
+        let Ok(frame) = Ethernet::parse(p.bytes()) else { return false };
+        // A frame whose tag the device took out is one with a tag, and of no other kind, as it would be with the tag in it.
+        let tagged = p.flags().has(Flags::VLAN);
+        let kind = if tagged { EtherType::VLAN } else { frame.ether_type };
         self.multicast += u64::from(frame.dst.is_multicast());
         self.broadcast += u64::from(frame.dst.is_broadcast());
-        self.ipv4 += u64::from(frame.ether_type == EtherType::IPV4);
-        self.ipv6 += u64::from(frame.ether_type == EtherType::IPV6);
-        self.arp += u64::from(frame.ether_type == EtherType::ARP);
-        self.vlan += u64::from(frame.ether_type.is_vlan());
+        self.ipv4 += u64::from(kind == EtherType::IPV4);
+        self.ipv6 += u64::from(kind == EtherType::IPV6);
+        self.arp += u64::from(kind == EtherType::ARP);
+        self.vlan += u64::from(kind.is_vlan());
         true
     }
 }
@@ -62,7 +65,7 @@ fn look_short(c: &mut Counts, mut short: u64, batch: &mut Batch) {
     while short != 0 {
         let i = short.trailing_zeros() as usize;
         short &= short - 1;
-        let seen = batch.pkt(i).is_some_and(|mut p| p.pull(EthernetHeader::LEN) && c.look(p.bytes()));
+        let seen = batch.pkt(i).is_some_and(|mut p| p.pull(EthernetHeader::LEN) && c.look(&p));
         c.too_short += u64::from(!seen);
     }
 }
@@ -101,7 +104,7 @@ impl Stage for Count {
         c.bytes += batch.bytes_from(0);
         let mut short = 0u64;
         for (i, p) in batch.iter_mut().enumerate() {
-            if !c.look(p.bytes()) {
+            if !c.look(&p) {
                 short |= 1 << i;
             }
         }

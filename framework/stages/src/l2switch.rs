@@ -1,31 +1,45 @@
-//! A learning bridge (IEEE 802.1Q-2018, 8.6 to 8.8, without VLANs and spanning tree).
+//! A learning bridge (IEEE 802.1Q-2018, 8.6 to 8.8, without spanning tree), alone or one part of several, with VLANs or without.
 //!
 //! A burst is taken in steps: all sources, all destinations, then what must be flooded. So all frames of a
 //! burst from one station to another go the same way, and stay in order among each other; of one burst, what leaves by a
 //! port as the original comes before what leaves by it as a copy.
+//!
+//! With VLANs ([`L2SwitchConfig::vlans`]) each frame is in the VLAN that its 802.1Q tag names, a station is known by VLAN and address, and a flood
+//! goes to the ports in the VLAN only. The tags are there because [`crate::Vlan`] put them in; it takes them out behind the bridge.
+//!
+//! Workers that share a bridge have a table each ([`Peer`]): a station that one hears or that moves is known to all a breath later, and is forgotten
+//! on all no earlier than the ageing time after it was last heard by any.
 
 mod ageing;
+mod bridge;
+mod clock;
+mod members;
+mod peers;
 mod ports;
 mod stations;
+mod told;
+mod word;
 
 use core::time::Duration;
 
+use config::{KeyError, Keys};
 use graph::{Exits, Leads, Stage};
-use mem::{BURST, Batch, PoolId};
+use mem::{Batch, PoolId};
 use meter::DropReason;
-use wire::{EthernetHeader, MacAddr};
+use toml::Table;
+use wire::{EthernetHeader, MacAddr, VlanId};
 
-use crate::{StageError, exits};
-use ageing::Ageing;
-use ports::Ports;
-use stations::{Key, Learned, Place, Stations};
+use crate::{PortNames, StageError, VlanPorts, exits};
+use bridge::Bridge;
+pub use peers::Peer;
+use word::Key;
 
 exits! {
     /// Ways out of [`L2Switch`].
     L2SwitchExit {
         /// To the ports that the bridge chose.
         Out = "out" => Leads::Marked,
-        /// A rule of the bridge says no: hairpin, isolation, a source that is no station, a port not of the bridge.
+        /// A rule of the bridge says no: hairpin, isolation, a source that is no station, a port not of the bridge or of the VLAN.
         Filtered = "filtered" => Leads::Drop(DropReason::Filtered),
         /// To 01-80-C2-00-00-0X, which bridges do not relay (8.6.3, table 8-1): spanning tree, LLDP, pause frames.
         Reserved = "reserved" => Leads::Drop(DropReason::Filtered),
@@ -57,12 +71,18 @@ pub struct L2SwitchConfig {
     pub table: usize,
     /// What happens when it is full.
     pub table_full: TableFull,
-    /// After how much silence a station is forgotten: at the earliest after this time, at the latest 1/64 later.
+    /// After how much silence a station is forgotten: at the earliest after this time, at the latest 1/64 later; with several workers 1/12.
     pub ageing: Duration,
+    /// Which ports are in which VLAN, as the [`crate::Vlan`] stages around it were told. `None`: tags are not looked at.
+    pub vlans: Option<VlanPorts>,
 }
 
 impl L2SwitchConfig {
-    /// `ports`, none isolated; 4096 stations, forgotten after 300 seconds (8.8.3).
+    /// Its keys.
+    pub const KEYS: &'static [&'static str] =
+        &["ports", "isolated", "table", "table_full", "ageing", "vlans"];
+
+    /// `ports`, none isolated, no VLANs; 4096 stations, forgotten after 300 seconds (8.8.3).
     pub fn new(ports: &[u16]) -> Self {
         Self {
             ports: ports.to_vec(),
@@ -70,7 +90,31 @@ impl L2SwitchConfig {
             table: 4096,
             table_full: TableFull::default(),
             ageing: Duration::from_secs(300),
+            vlans: None,
         }
+    }
+
+    /// From the keys of `table`. Without `ports` all are of the bridge. With `vlans = true` they are in the VLANs that `vlans` says, which is what
+    /// the [`crate::Vlan`] stages of the graph were told; all in all without.
+    ///
+    /// # Errors
+    /// An unknown key, a port that is not there, a value that cannot be.
+    pub fn read(table: &Table, names: &PortNames<'_>, vlans: Option<&VlanPorts>) -> Result<Self, KeyError> {
+        let keys = Keys::new(table, Self::KEYS)?;
+        let ports = match keys.texts("ports")? {
+            Some(ports) => names.numbers("ports", &ports)?,
+            None => names.all(),
+        };
+        let mut config = Self::new(&ports);
+        config.isolated = names.numbers("isolated", &keys.texts("isolated")?.unwrap_or_default())?;
+        config.table = keys.number("table", 4096, 1..=stations::MOST as u64)? as usize;
+        let full = [("flood", TableFull::Flood), ("drop", TableFull::Drop)];
+        config.table_full = keys.word("table_full", TableFull::Flood, &full)?;
+        config.ageing = keys.time("ageing", config.ageing)?;
+        if keys.flag("vlans", false)? {
+            config.vlans = Some(vlans.cloned().unwrap_or_else(|| VlanPorts::everywhere(&ports)));
+        }
+        Ok(config)
     }
 }
 
@@ -91,29 +135,33 @@ struct Notes {
     unreachable: u64,
     bad_source: u64,
     unknown_port: u64,
+    no_vlan: u64,
+    not_member: u64,
+    told: u64,
+    told_full: u64,
 }
 
-/// What the first step leaves for the next, per packet.
-#[derive(Clone, Copy)]
-struct Head {
-    to: Key,
-    slot: usize,
-    /// The place of the port it came from; [`SKIP`] if its exit is set.
-    from: u8,
-}
-const SKIP: u8 = u8::MAX;
-/// A packet whose exit is set: to all, which is no station's address.
-const DONE: Head = Head { to: Key::of(u64::MAX), slot: 0, from: SKIP };
-
-/// A learning bridge between ports of one worker.
+/// A learning bridge between ports of one worker, or one worker's part of a bridge.
 pub struct L2Switch {
-    ports: Ports,
-    stations: Stations,
-    table_full: TableFull,
-    ageing: Ageing,
-    pool: PoolId,
-    heads: Box<[Head; BURST]>,
-    notes: Notes,
+    kind: Kind,
+}
+
+/// Entries are as small as they can be: a bridge that is alone and knows no VLANs is the fastest.
+enum Kind {
+    Alone(Bridge<u64, false>),
+    Shared(Bridge<u128, false>),
+    Vlans(Bridge<u128, true>),
+}
+
+/// Runs `$do` on the bridge, of whatever kind.
+macro_rules! each {
+    ($switch:expr, $bridge:ident => $do:expr) => {
+        match $switch {
+            Kind::Alone($bridge) => $do,
+            Kind::Shared($bridge) => $do,
+            Kind::Vlans($bridge) => $do,
+        }
+    };
 }
 
 impl L2Switch {
@@ -123,189 +171,77 @@ impl L2Switch {
     /// # Errors
     /// Ports, table or ageing time that cannot be: see [`StageError`].
     pub fn new(config: &L2SwitchConfig, pool: PoolId, hz: u64, seed: u64) -> Result<Self, StageError> {
-        let L2SwitchConfig { table, ageing, table_full, .. } = *config;
-        if !(1..=stations::MOST).contains(&table) {
-            return Err(StageError::Table { asked: table, most: stations::MOST });
-        }
-        Ok(Self {
-            ports: Ports::default().with(&config.ports, &config.isolated)?,
-            stations: Stations::new(table, seed),
-            table_full,
-            ageing: Ageing::new(ageing, hz)?,
-            pool,
-            heads: Box::new([DONE; BURST]),
-            notes: Notes::default(),
-        })
+        Self::with(config, pool, hz, seed, None)
+    }
+    /// One worker's part of a bridge that several workers share. All are to be told the same.
+    ///
+    /// # Errors
+    /// As for [`L2Switch::new`].
+    pub fn shared(
+        config: &L2SwitchConfig,
+        pool: PoolId,
+        hz: u64,
+        seed: u64,
+        peer: Peer,
+    ) -> Result<Self, StageError> {
+        Self::with(config, pool, hz, seed, Some(peer).filter(|p| !p.is_alone()))
     }
 
-    /// Changes the ports, between two breaths. Stations at ports that leave are forgotten; one pass over the table.
+    fn with(
+        config: &L2SwitchConfig,
+        pool: PoolId,
+        hz: u64,
+        seed: u64,
+        peer: Option<Peer>,
+    ) -> Result<Self, StageError> {
+        if !(1..=stations::MOST).contains(&config.table) {
+            return Err(StageError::Table { asked: config.table, most: stations::MOST });
+        }
+        let kind = if config.vlans.is_some() {
+            Kind::Vlans(Bridge::new(config, pool, hz, seed, peer)?)
+        } else if peer.is_some() {
+            Kind::Shared(Bridge::new(config, pool, hz, seed, peer)?)
+        } else {
+            Kind::Alone(Bridge::new(config, pool, hz, seed, peer)?)
+        };
+        Ok(Self { kind })
+    }
+
+    /// Changes the ports, between two breaths. Stations at ports that leave are forgotten, by the workers that share the bridge as well, each of
+    /// which has to be told its new ports all the same; one pass over the table.
     ///
     /// # Errors
     /// Ports that cannot be; the old ones stay.
     pub fn set_ports(&mut self, ports: &[u16], isolated: &[u16]) -> Result<(), StageError> {
-        let old = core::mem::take(&mut self.ports);
-        self.ports = match old.with(ports, isolated) {
-            Ok(new) => new,
-            Err(e) => {
-                self.ports = old;
-                return Err(e);
-            }
-        };
-        let stays = |p: Place| self.ports.kept(&old, p.port);
-        self.notes.flushed += self.stations.sweep(0, self.stations.lines(), stays);
+        each!(&mut self.kind, b => b.set_ports(ports, isolated))
+    }
+    /// Changes which ports are in which VLAN, between two breaths. Stations at ports that leave their VLAN are forgotten; one pass over the table.
+    ///
+    /// # Errors
+    /// [`StageError::NoVlans`] if the bridge was made without.
+    pub fn set_vlans(&mut self, vlans: VlanPorts) -> Result<(), StageError> {
+        let Kind::Vlans(bridge) = &mut self.kind else { return Err(StageError::NoVlans) };
+        bridge.set_vlans(vlans);
         Ok(())
     }
 
     /// Stations in the table.
     pub const fn stations(&self) -> usize {
-        self.stations.len()
+        each!(&self.kind, b => b.stations.len())
     }
-    /// The port at which `station` was last heard, if that is known and not too long ago at time `now`.
+    /// The port at which `station` was last heard, if that is known and not too long ago at time `now`; of a bridge with VLANs in VLAN 1.
     pub fn port_of(&mut self, station: MacAddr, now: u64) -> Option<u16> {
-        self.advance(now);
+        self.port_in(VlanId::new(1)?, station, now)
+    }
+    /// The same in VLAN `vlan`, which counts only for a bridge with VLANs.
+    pub fn port_in(&mut self, vlan: VlanId, station: MacAddr, now: u64) -> Option<u16> {
         let key = Key::of(station.to_u64() << 16);
-        let place = self.stations.find(key, self.stations.slot(key)).filter(|&p| self.ageing.fresh(p))?;
-        Some(self.ports.number(place.port))
-    }
-
-    /// Moves the clock on.
-    #[inline(always)]
-    fn advance(&mut self, now: u64) {
-        self.notes.aged += self.ageing.advance(now, &mut self.stations);
-    }
-
-    /// Step 1: sources are learned, destinations' lines of the table brought closer. Returns the packets whose first
-    /// buffer has no whole header.
-    #[inline(always)]
-    fn hear_all(&mut self, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) -> u64 {
-        let mut short = 0;
-        for (i, p) in batch.iter_mut().enumerate() {
-            match p.bytes().first_chunk() {
-                Some(header) => self.hear(i, p.port(), header, exits),
-                None => short |= 1 << i,
-            }
-        }
-        short
-    }
-
-    #[inline(always)]
-    fn hear(&mut self, i: usize, port: u16, header: &[u8; LEN], exits: &mut Exits<'_, L2SwitchExit>) {
-        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
-        // Both addresses with the two bytes that follow: one load each.
-        let to = Key::of(u64::from_be_bytes([d0, d1, d2, d3, d4, d5, s0, s1]));
-        let source = Key::of(u64::from_be_bytes([s0, s1, s2, s3, s4, s5, t0, t1]));
-        let head = &mut self.heads[i % BURST];
-        let Some(from) = self.ports.place(port).filter(|_| source.is_station()) else {
-            *head = DONE;
-            exits.set(i, L2SwitchExit::Filtered);
-            if source.is_station() {
-                self.notes.unknown_port += 1
-            } else {
-                self.notes.bad_source += 1
-            }
-            return;
-        };
-        let slot = self.stations.slot(to);
-        self.stations.prefetch(slot);
-        *head = Head { to, slot, from };
-        let at = Place { port: from, seen: self.ageing.stamp() };
-        let learned = self.stations.learn(source, self.stations.slot(source), at);
-        if learned != Learned::Known {
-            self.learned(i, learned, exits);
+        match &mut self.kind {
+            Kind::Alone(b) => b.port_of(key, now),
+            Kind::Shared(b) => b.port_of(key, now),
+            Kind::Vlans(b) => b.port_of(key.in_vlan(vlan.value()), now),
         }
     }
-
-    #[cold]
-    fn learned(&mut self, i: usize, learned: Learned, exits: &mut Exits<'_, L2SwitchExit>) {
-        match learned {
-            Learned::Known => {}
-            Learned::New => self.notes.learned += 1,
-            // The clock never goes back, so who was heard last is where he is.
-            Learned::Moved => self.notes.moved += 1,
-            Learned::Full => {
-                self.notes.table_full += 1;
-                if self.table_full == TableFull::Drop {
-                    self.heads[i] = DONE;
-                    exits.set(i, L2SwitchExit::TableFull);
-                }
-            }
-        }
-    }
-
-    /// Step 1 for the rest: a header in several buffers, or none.
-    #[cold]
-    fn hear_short(&mut self, mut short: u64, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) {
-        while short != 0 {
-            let i = short.trailing_zeros() as usize;
-            short &= short - 1;
-            let Some(mut p) = batch.pkt(i) else { return };
-            p.pull(LEN);
-            match p.bytes().first_chunk() {
-                Some(header) => self.hear(i, p.port(), header, exits),
-                None => {
-                    self.heads[i] = DONE;
-                    exits.set(i, L2SwitchExit::TooShort);
-                }
-            }
-        }
-    }
-
-    /// Step 2: destinations. Returns the packets for stations that are not known.
-    #[inline(always)]
-    fn forward(&mut self, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) -> u64 {
-        let mut unknown = 0;
-        for ((i, mut p), head) in batch.iter_mut().enumerate().zip(self.heads.iter()) {
-            match self.stations.find(head.to, head.slot).filter(|&p| self.ageing.fresh(p)) {
-                Some(place) if self.ports.reach(head.from) >> (place.port % 64) & 1 == 1 => {
-                    p.set_port(self.ports.number(place.port));
-                }
-                Some(place) => {
-                    exits.set(i, L2SwitchExit::Filtered);
-                    self.notes.hairpin += u64::from(place.port == head.from);
-                    self.notes.unreachable += u64::from(place.port != head.from);
-                }
-                None => unknown |= 1 << i,
-            }
-        }
-        unknown
-    }
-
-    /// Step 3: what goes to all. The packet itself to the first port, copies to the others.
-    #[cold]
-    fn flood(&mut self, mut unknown: u64, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) {
-        while unknown != 0 {
-            let i = unknown.trailing_zeros() as usize;
-            unknown &= unknown - 1;
-            let Head { to, from, .. } = self.heads[i];
-            if from == SKIP {
-                continue;
-            }
-            if is_reserved(to) {
-                exits.set(i, L2SwitchExit::Reserved);
-                continue;
-            }
-            let mut ports = self.ports.numbers(self.ports.reach(from));
-            let (Some(first), Some(mut p)) = (ports.next(), batch.pkt(i)) else {
-                exits.set(i, L2SwitchExit::Filtered);
-                self.notes.unreachable += 1;
-                continue;
-            };
-            p.set_port(first);
-            if to.is_group() {
-                self.notes.group += 1
-            } else {
-                self.notes.flooded += 1
-            }
-            for port in ports {
-                exits.copy(batch, i, self.pool, port, L2SwitchExit::Out);
-            }
-        }
-    }
-}
-
-/// 01-80-C2-00-00-00 to 0F.
-const fn is_reserved(to: Key) -> bool {
-    to.address() & !0xf == 0x0180_c200_0000
 }
 
 impl Stage for L2Switch {
@@ -313,27 +249,17 @@ impl Stage for L2Switch {
     const KIND: &'static str = "l2switch";
 
     fn process(&mut self, batch: &mut Batch, exits: &mut Exits<'_, L2SwitchExit>) {
-        self.advance(exits.now());
-        exits.set_all(L2SwitchExit::Out);
-        let short = self.hear_all(batch, exits);
-        if short != 0 {
-            self.hear_short(short, batch, exits);
-        }
-        let unknown = self.forward(batch, exits);
-        if unknown != 0 {
-            self.flood(unknown, batch, exits);
-        }
+        each!(&mut self.kind, b => b.process(batch, exits));
     }
 
     fn tick(&mut self, now: u64) {
-        self.advance(now);
-        self.notes.aged += self.ageing.tick(&mut self.stations);
+        each!(&mut self.kind, b => b.tick(now));
     }
 
     fn notes(&self) -> Vec<(&'static str, u64)> {
-        let n = &self.notes;
-        vec![
-            ("stations", self.stations.len() as u64),
+        let n = each!(&self.kind, b => b.notes);
+        let mut notes = vec![
+            ("stations", self.stations() as u64),
             ("learned", n.learned),
             ("moved", n.moved),
             ("aged", n.aged),
@@ -345,6 +271,13 @@ impl Stage for L2Switch {
             ("unreachable", n.unreachable),
             ("bad_source", n.bad_source),
             ("unknown_port", n.unknown_port),
-        ]
+        ];
+        if matches!(self.kind, Kind::Vlans(_)) {
+            notes.extend([("no_vlan", n.no_vlan), ("not_member", n.not_member)]);
+        }
+        if let Some(peer) = each!(&self.kind, b => &b.peer) {
+            notes.extend([("told", n.told), ("told_full", n.told_full), ("news_lost", peer.lost())]);
+        }
+        notes
     }
 }

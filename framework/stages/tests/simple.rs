@@ -2,12 +2,14 @@
 
 #[path = "../../graph/tests/rig/mod.rs"]
 mod rig;
+mod spy;
 
 use graph::{self, AnyStage, Graph, GraphBuilder, OnFull, To};
-use mem::{Batch, Meta};
+use mem::{Batch, Ext, Flags, Meta};
 use meter::DropReason;
 use rig::{Rig, frame, numbered, numbers};
 use ringwright_stages::{Count, Drop, Forward, MacSwap, PortMap, Tee};
+use spy::Spy;
 
 const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
 const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
@@ -130,6 +132,50 @@ fn count_tells_kinds_apart_and_lets_all_pass() {
     let notes = g.stages().next().unwrap().3;
     assert_eq!((notes[0], notes[1], notes[9]), (("packets", 7), ("bytes", 373), ("other", 1)));
     rig.finish(g);
+}
+
+#[test]
+fn a_tag_that_the_device_took_out_is_a_tag() {
+    let (rig, mut g) = bed(|_| Box::new(Count::new()), &[("out", To::Tx(0))], &[0]);
+    let mut batch = Batch::new(&rig.local);
+    spy::push(
+        &mut batch,
+        rig.pool,
+        &[&frame(B, A, 1)],
+        Meta { flags: Flags::VLAN, ..Meta::default() },
+        Ext::tagged(5),
+    );
+    g.inject(&mut batch, 1);
+    let c = g.stage_mut::<Count>("s").unwrap().counts();
+    assert_eq!((c.vlan, c.ipv4, c.other, c.unicast), (1, 0, 0, 1));
+}
+
+#[test]
+fn copies_have_all_that_is_known_of_a_packet() {
+    let rig = Rig::new(64);
+    let mut b = GraphBuilder::new(&rig.local);
+    let s = b.add("s", Box::new(Tee::new(rig.pool)));
+    let spy = b.add("spy", Box::new(Spy::default()));
+    b.join(s, "out", To::Node(spy)).unwrap();
+    b.join(s, "copy", To::Node(spy)).unwrap();
+    let mut g = b.build(To::Node(s)).unwrap();
+    let mut ext = Ext::tagged(77);
+    (ext.csum_start, ext.csum_offset, ext.mss, ext.l2_len, ext.time) = (34, 16, 1460, 14, 9);
+    let flags = Flags::VLAN.with(Flags::TSO).with(Flags::TX_L4).with(Flags::TIME).with(Flags::HASH);
+    for pieces in [&[&[1; 60][..]][..], &[&[1; 100], &[2; 150], &[3; 7]]] {
+        let mut batch = Batch::new(&rig.local);
+        spy::push(&mut batch, rig.pool, pieces, Meta { hash: 6, flags, port: 3 }, ext);
+        g.inject(&mut batch, 1);
+        let seen = std::mem::take(&mut g.stage_mut::<Spy>("spy").unwrap().0);
+        let [original, copy] = &seen[..] else { panic!("{seen:?}") };
+        assert_eq!((&copy.bytes, copy.port, copy.flags), (&pieces.concat(), 3, original.flags));
+        for s in [original, copy] {
+            assert_eq!((s.ext.vlan, s.ext.mss, s.ext.l2_len, s.ext.time), (77, 1460, 14, 9));
+            assert_eq!((s.ext.csum_start, s.ext.csum_offset), (34, 16));
+        }
+    }
+    drop(g);
+    assert_eq!((rig.home(), rig.local.lost()), (64, 0));
 }
 
 #[test]

@@ -90,6 +90,11 @@ pub fn cores() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|&i| set.is_set(i)).collect()
 }
 
+/// The core that the calling thread runs on, for the moment; for good if it is bound.
+pub fn current_core() -> Option<usize> {
+    Some(rustix::thread::sched_getcpu())
+}
+
 /// Hardware threads that share `core`'s execution units, `core` among them.
 pub fn siblings(core: usize) -> Vec<usize> {
     read_list(&format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"))
@@ -107,6 +112,15 @@ pub fn pin(core: usize) -> Result<(), PinError> {
     }
     // The kernel refuses an empty set (sched_setaffinity(2), EINVAL).
     sched_setaffinity(None, &set).map_err(|e| PinError { core, there: cores(), source: e.into() })
+}
+
+/// Keeps the calling thread, and those that it will start, off `busy` cores; false, and nothing changes, if it may use no
+/// others or the kernel does not let it.
+pub fn keep_off(busy: &[usize]) -> bool {
+    let others: Vec<usize> = cores().into_iter().filter(|c| !busy.contains(c)).collect();
+    let mut set = CpuSet::new();
+    others.iter().for_each(|&c| set.set(c));
+    !others.is_empty() && sched_setaffinity(None, &set).is_ok()
 }
 
 /// Bytes of memory that can be had without driving others out, by the kernel's estimate.

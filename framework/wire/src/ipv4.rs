@@ -154,6 +154,17 @@ impl Ipv4Header {
     }
 }
 
+/// As [`Ipv4::route_pending`], of the options alone.
+pub(crate) fn route_pending(mut options: Options<'_>) -> bool {
+    options.any(|option| match option {
+        Ok(o) if matches!(o.kind, ipv4_option::LOOSE_ROUTE | ipv4_option::STRICT_ROUTE) => {
+            // The pointer counts from the option's first byte, from 1; beyond the option it is used up.
+            o.data.first().is_some_and(|&pointer| usize::from(pointer) <= o.data.len() + 2)
+        }
+        _ => false,
+    })
+}
+
 /// View of an IPv4 packet.
 #[derive(Debug)]
 pub struct Ipv4<B: ByteSlice> {
@@ -192,13 +203,7 @@ impl<B: ByteSlice> Ipv4<B> {
     }
     /// A source route option has hops left: the destination is not the one that layer 4's checksum was made for (RFC 1122 4.1.3.5, 4.2.3.8).
     pub fn route_pending(&self) -> bool {
-        self.options().any(|option| match option {
-            Ok(o) if matches!(o.kind, ipv4_option::LOOSE_ROUTE | ipv4_option::STRICT_ROUTE) => {
-                // The pointer counts from the option's first byte, from 1; beyond the option it is used up.
-                o.data.first().is_some_and(|&pointer| usize::from(pointer) <= o.data.len() + 2)
-            }
-            _ => false,
-        })
+        route_pending(self.options())
     }
     /// The header checksum is right.
     #[inline]

@@ -61,7 +61,7 @@ pub use icmp::{Icmp, IcmpHeader, icmpv4, icmpv6};
 pub use ip::{Fragment, IpProtocol, IpVersion};
 pub use ipv4::{Ipv4, Ipv4Header, ipv4_option};
 pub use ipv6::{Extension, Extensions, Ipv6, Ipv6Header, MAX_EXTENSIONS, Upper};
-pub use layers::Layers;
+pub use layers::{Depth, Layers};
 pub use mac::{MacAddr, MacAddrError};
 pub use options::{HeaderOption, Options};
 pub use tcp::{Tcp, TcpFlags, TcpHeader, tcp_option};

@@ -2,7 +2,7 @@
 use ringwright_wire::checksum::{L4Check, fill_l4, pseudo, verify_l4};
 use ringwright_wire::rss::{RssKey, RssKind, RssKinds, Toeplitz};
 use ringwright_wire::{
-    EtherType, Fragment, IpProtocol, IpVersion, Layers, Malformed, Tci, TcpFlags, VlanId, vlan,
+    Depth, EtherType, Fragment, IpProtocol, IpVersion, Layers, Malformed, Tci, TcpFlags, VlanId, vlan,
 };
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -229,4 +229,46 @@ fn rss_takes_what_may_be_taken() {
     assert_eq!(hash(&tcp_v6(), RssKinds::ALL).unwrap().1, RssKind::TcpIpv6);
     frame[13] = 6;
     assert_eq!(hash(&frame, RssKinds::ALL), None, "ARP has no hash");
+}
+
+#[test]
+fn the_first_bytes_of_a_frame_say_what_all_would() {
+    // A segment of 60,000 bytes, as a kernel hands them out, of which one buffer's bytes are at hand.
+    for v6 in [false, true] {
+        let mut frame = if v6 { tcp_v6() } else { udp() };
+        let (at, header) = if v6 { (18, 0) } else { (16, 20) };
+        frame.resize(if v6 { 54 + 60_000 } else { 34 + 60_000 }, 7);
+        frame[at..at + 2].copy_from_slice(&(60_000u16 + header).to_be_bytes());
+        if !v6 {
+            frame[38..40].copy_from_slice(&60_000u16.to_be_bytes());
+        }
+        let whole = Layers::parse(&frame);
+        assert_eq!((whole.malformed(), whole.l3_end()), (None, frame.len()));
+        for front in [82, 128, 2048, frame.len()] {
+            assert_eq!(Layers::parse_to(&frame[..front], frame.len(), Depth::Transport), whole);
+        }
+        assert_eq!(
+            Layers::parse_to(&frame[..128], 128, Depth::Transport).malformed(),
+            Some(Malformed::BadLength)
+        );
+        assert_eq!(
+            Layers::parse_to(&frame[..if v6 { 60 } else { 40 }], frame.len(), Depth::Transport).malformed(),
+            Some(Malformed::TooShort),
+            "a header that is not all at hand"
+        );
+    }
+}
+
+#[test]
+fn no_deeper_than_asked() {
+    let mut room = [vec![0; 4], tcp_v6()].concat();
+    assert!(vlan::insert(&mut room, EtherType::VLAN, Tci::from_raw(7)));
+    let to = |depth| Layers::parse_to(&room, room.len(), depth);
+    let (link, network) = (to(Depth::Link), to(Depth::Network));
+    assert_eq!((link.l3_offset(), link.ether_type(), link.vlans().len()), (Some(18), EtherType::IPV6, 1));
+    assert_eq!((link.ip_version(), link.protocol()), (None, None));
+    assert_eq!((network.ip_version(), network.l3_end()), (Some(IpVersion::V6), room.len()));
+    assert_eq!((network.protocol(), network.ip_payload_offset()), (Some(IpProtocol::TCP), Some(58)));
+    assert_eq!((network.l4_offset(), network.malformed()), (None, None));
+    assert_eq!(to(Depth::Transport), Layers::parse(&room));
 }

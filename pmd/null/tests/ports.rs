@@ -56,7 +56,7 @@ fn wrong_key(keys: &str) -> String {
 #[test]
 fn wrong_keys_say_what_would_be_right() {
     assert_eq!(wrong_key("size = 63"), "null: size: 63 is not a whole number from 64 to 2116");
-    assert!(wrong_key("sise = 64").contains("there are frames, size, flows, burst, count, peer"));
+    assert!(wrong_key("zzz = 64").contains("there are frames, size, flows, burst, count, peer"));
     assert!(wrong_key("frames = \"tcp\"").contains("neither \"length\" nor \"udp\""));
     assert!(wrong_key("flows = 2").contains("only frames = \"udp\""));
     assert!(wrong_key("burst = 65").contains("1 to 64"));

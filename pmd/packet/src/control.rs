@@ -195,7 +195,7 @@ impl OpenPort for PacketPort {
         if self.run.is_some() {
             return Err(device(format!("{} was started already", self.label)));
         }
-        let (run, queues) = Run::new(cfg, self.keys.promiscuous && cfg.promiscuous);
+        let (run, queues) = Run::new(cfg, self.keys.promiscuous && cfg.promiscuous && cfg.receives);
         self.run = Some(run);
         match self.connect() {
             Ok(()) => Ok(queues),

@@ -13,7 +13,7 @@
 //! | `promiscuous` | true | receive frames for everyone; the interface is put back at the end, even by kill -9. If false, frames for others are filtered out by the kernel |
 //! | `fanout` | `"hash"` | how frames are spread over several queues: `"hash"` by flow, both directions alike; `"cpu"` by the core that received them; `"lb"` in turn; `"qm"` by the queue of the device |
 //! | `block` | `"128K"` | bytes of a receive block, a multiple of 4096 up to 16M. A frame larger than a block is dropped |
-//! | `blocks` | to hold `rx_ring` frames | receive blocks of a queue |
+//! | `blocks` | to hold `rx_ring` frames, at least 64 | receive blocks of a queue. Each holds the frames of a millisecond, or fewer: so long may a worker stand still |
 //! | `retire` | `"1ms"` | a block that is not full is handed over after this time; the kernel's least is a millisecond |
 //! | `qdisc_bypass` | true | send past the interface's queueing discipline, and unseen by tcpdump on the same interface |
 //! | `shared` | false | do without the claim that keeps a second Ringwright off the interface |

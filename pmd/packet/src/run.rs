@@ -82,6 +82,14 @@ impl Run {
         if self.promiscuous {
             self.membership(ifindex, true)?;
         }
+        self.let_in()
+    }
+
+    /// Lets frames in, if somebody takes them.
+    fn let_in(&self) -> Result<(), Error> {
+        if !self.cfg.receives || self.known.off.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         open::let_in(self.current(), self.promiscuous)
     }
 
@@ -113,9 +121,7 @@ impl Run {
         if on != self.promiscuous {
             self.membership(ifindex, on)?;
             self.promiscuous = on;
-            if !self.known.off.load(Ordering::Relaxed) {
-                open::let_in(self.current(), on)?;
-            }
+            self.let_in()?;
         }
         Ok(())
     }

@@ -25,6 +25,13 @@ pub struct RxShared {
     pub fault: Mutex<Option<ReadError>>,
 }
 
+impl RxShared {
+    #[cold]
+    fn fail(&self, e: ReadError) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+    }
+}
+
 /// The queue on its way. It has no buffers.
 pub struct RxState {
     pub port: u16,
@@ -80,13 +87,12 @@ impl RxQueue for Rx {
                     break;
                 }
                 Err(e) => {
-                    *shared.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                    shared.fail(e);
                     ended = true;
                     break;
                 }
             };
-            let room = out.room();
-            let slots = slots.get_or_insert_with(|| local.take_bulk(*pool, room));
+            let slots = slots.get_or_insert_with(|| local.take_bulk(*pool, out.room()));
             match put(&frame, state.port, local, slots, *pool, out) {
                 Put::Done => {}
                 Put::NoBuffer => break,

@@ -7,8 +7,9 @@ use std::hint::black_box;
 use wire::checksum::{self, L4Check, Sum, fill_l4, pseudo, verify_l4};
 use wire::rss::{RssKey, RssKinds, Toeplitz};
 use wire::{
-    Arp, EtherType, Ethernet, EthernetHeader, Fragment, Icmp, IcmpHeader, IpProtocol, Ipv4, Ipv4Header, Ipv6,
-    Ipv6Header, Layers, MAX_EXTENSIONS, MacAddr, Tci, Tcp, TcpHeader, Udp, UdpHeader, Vlan, VlanHeader, vlan,
+    Arp, Depth, EtherType, Ethernet, EthernetHeader, Fragment, Icmp, IcmpHeader, IpProtocol, Ipv4,
+    Ipv4Header, Ipv6, Ipv6Header, Layers, MAX_EXTENSIONS, MacAddr, Tci, Tcp, TcpHeader, Udp, UdpHeader, Vlan,
+    VlanHeader, flow, vlan,
 };
 use zerocopy::IntoBytes;
 
@@ -156,6 +157,11 @@ fn layers(frame: &[u8]) {
         let turned = turn_round(frame, &layers);
         assert_eq!(SYMMETRIC.hash_frame(&turned, &layers, RssKinds::ALL), Some(sum));
     }
+    let hash = flow::hash(frame);
+    if layers.malformed().is_none() && layers.protocol() != Some(IpProtocol::SCTP) {
+        assert_eq!(flow::hash(&turn_round(frame, &layers)), hash, "the way back is the same flow");
+    }
+    fronts(frame, &layers);
     // Layers of one frame with the bytes of another: wrong answers, but answers.
     for other in [frame.get(1..), frame.get(..frame.len() / 2), frame.get(..layers.l3_end() / 2)] {
         let other = other.unwrap_or_default();
@@ -168,6 +174,21 @@ fn layers(frame: &[u8]) {
         black_box((verify_l4(other, &layers), SYMMETRIC.hash_frame(other, &layers, RssKinds::ALL)));
         black_box(fill_l4(&mut other.to_vec(), &layers));
     }
+}
+
+/// Looking less deep, or at less of the frame, finds less, and nothing else.
+fn fronts(frame: &[u8], layers: &Layers) {
+    for depth in [Depth::Link, Depth::Network, Depth::Transport] {
+        for front in [frame, &frame[..frame.len() / 2], &frame[..frame.len() / 4]] {
+            let part = Layers::parse_to(front, frame.len(), depth);
+            let same = |found: Option<usize>, all| found.is_none() || found == all;
+            assert!(same(part.l3_offset(), layers.l3_offset()));
+            assert!(same(part.ip_payload_offset(), layers.ip_payload_offset()));
+            assert!(same(part.l4_payload_offset(), layers.l4_payload_offset()));
+            assert!(part.ip_version().is_none() || part.l3_end() == layers.l3_end());
+        }
+    }
+    assert_eq!(Layers::parse_to(frame, frame.len(), Depth::Transport), *layers);
 }
 
 /// Offsets are in order, and what was found can be viewed.

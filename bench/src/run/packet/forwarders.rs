@@ -64,16 +64,16 @@ impl Forwarder for Ours {
             let env = OpenEnv { memory: Arc::clone(&self.memory), name: interface.into() };
             let keys = toml::Table::from_iter([("interface".to_owned(), interface.into())]);
             let port = packet::Packet.open(&keys, &env)?;
-            runtime.add_port(interface, port, PortConfig::new(0));
+            runtime.add_port(interface, port, PortConfig::new(0), OnFull::Drop);
         }
         let queues = vec![(0, 0), (1, 0)];
         runtime.start(vec![WorkerPlan {
             core: Some(self.worker.0),
             rx: queues.clone(),
             tx: queues,
-            on_full: OnFull::Drop,
             stages: 1,
-            graph: Box::new(|local| Work::Forward.graph(local)),
+            graph: Some(Box::new(|local| Work::Forward.graph(local))),
+            ..WorkerPlan::default()
         }])?;
         self.runtime = Some(runtime);
         Ok(())
@@ -111,7 +111,7 @@ impl Testpmd {
     ///
     /// # Errors
     /// Why it cannot be had.
-    pub fn new(worker: Core, main: Core) -> Result<Box<dyn Forwarder>, String> {
+    pub fn boxed(worker: Core, main: Core) -> Result<Box<dyn Forwarder>, String> {
         match installed(TESTPMD) {
             true => Ok(Box::new(Self { worker, main, lines: None })),
             false => Err("not installed; apt-get install dpdk-dev".to_owned()),
@@ -181,7 +181,7 @@ impl Bridge {
     ///
     /// # Errors
     /// Why it cannot be had.
-    pub fn new(core: Core, wires: &Wires) -> Result<Box<dyn Forwarder>, String> {
+    pub fn boxed(core: Core, wires: &Wires) -> Result<Box<dyn Forwarder>, String> {
         let (sender, forwarder) = (wires.sender().to_owned(), wires.forwarder().to_owned());
         let bridge = Self { core, sender, forwarder, thread: None };
         let script =

@@ -114,9 +114,9 @@ fn forwarders(
         };
         peers.push(Peer { name, state });
     };
-    let testpmd = wanted().and_then(|()| Testpmd::new(worker, main));
+    let testpmd = wanted().and_then(|()| Testpmd::boxed(worker, main));
     add("testpmd net_af_packet", testpmd, "io, burst 32, one worker");
-    let bridge = wanted().and_then(|()| Bridge::new(worker, wires));
+    let bridge = wanted().and_then(|()| Bridge::boxed(worker, wires));
     add("Linux bridge", bridge, "threaded NAPI on the forwarder's core, static entry");
     Ok((all, peers))
 }

@@ -15,7 +15,7 @@ unsafe impl<T: Send> Send for Slots<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Slots<T> {}
 
-impl<T: Copy> Slots<T> {
+impl<T> Slots<T> {
     pub(crate) fn new(size: RingSize) -> Self {
         let cells = (0..size.entries()).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
         Self { cells, size }
@@ -25,6 +25,18 @@ impl<T: Copy> Slots<T> {
 
     pub(crate) fn prefetch_read(&self, _pos: Pos, _n: usize) {}
 
+    pub(crate) unsafe fn put(&self, pos: Pos, item: T) {
+        // SAFETY: the slot is the caller's.
+        self.cells[self.size.index(pos)].with_mut(|p| unsafe { (*p).write(item) });
+    }
+
+    pub(crate) unsafe fn get(&self, pos: Pos) -> T {
+        // SAFETY: the slot is the caller's, and was written.
+        self.cells[self.size.index(pos)].with(|p| unsafe { (*p).assume_init_read() })
+    }
+}
+
+impl<T: Copy> Slots<T> {
     pub(crate) unsafe fn write(&self, pos: Pos, items: &[T]) {
         let (head, rest) = items.split_at(before_end(self.size, pos, items.len()));
         for (cell, item) in self.cells[self.size.index(pos)..].iter().zip(head) {

@@ -6,9 +6,10 @@ use config::{KeyError, Keys, suggest};
 use graph::{AnyStage, ExitInfo, Graph, GraphBuilder, GraphError, Leads, NodeId, To};
 use mem::{Local, PoolId};
 use meter::DropReason;
+use toml::Table;
 
 use super::entry::{ByPort, MOST};
-use super::{Config, ConfigError, Kinds, PortNames, Problem};
+use super::{Config, ConfigError, Kinds, PortNames, Problem, StageSection};
 use crate::Role;
 
 /// A kind of stage that a configuration can name.
@@ -21,7 +22,7 @@ pub trait StageKind: Send + Sync {
     ///
     /// # Errors
     /// The key that is wrong.
-    fn read(&self, keys: &Keys<'_>, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError>;
+    fn read(&self, own: &Table, env: &StageEnv<'_>) -> Result<Arc<dyn Recipe>, KeyError>;
 }
 
 /// What a stage may ask when it is read.
@@ -33,6 +34,8 @@ pub struct StageEnv<'a> {
     pub ports: &'a PortNames,
     /// Workers that will run it, each its own.
     pub workers: usize,
+    /// All stages: some are told together.
+    pub stages: &'a [StageSection],
 }
 
 /// Makes one stage for each worker that runs it.
@@ -118,8 +121,8 @@ impl Config {
                 None => matches!(w.role, Role::RunToCompletion | Role::Process),
             };
             let workers = self.workers.iter().filter(runs).count();
-            let env = StageEnv { name: &s.name, ports: &names, workers };
-            match Keys::new(&s.own, kind.keys()).and_then(|k| kind.read(&k, &env)) {
+            let env = StageEnv { name: &s.name, ports: &names, workers, stages: &self.stages };
+            match Keys::new(&s.own, kind.keys()).and_then(|_| kind.read(&s.own, &env)) {
                 Ok(recipe) => recipes.push(recipe),
                 Err(e) => problems.push(self.text.problem(&format!("stage[{i}].{}", e.key), e.to_string())),
             }

@@ -47,6 +47,10 @@ impl Ports {
     pub fn numbers(&self, set: u64) -> impl Iterator<Item = u16> {
         self.number.iter().enumerate().filter(move |(i, _)| set >> i & 1 == 1).map(|(_, &n)| n)
     }
+    /// All ports: place and number.
+    pub fn all(&self) -> impl Iterator<Item = (u8, u16)> {
+        self.number.iter().enumerate().filter(|(i, _)| self.taken >> i & 1 == 1).map(|(i, &n)| (i as u8, n))
+    }
     /// Whether the same port was at `place` before.
     pub const fn kept(&self, old: &Self, place: u8) -> bool {
         (self.taken & old.taken) >> place & 1 == 1 && self.number(place) == old.number(place)
