@@ -10,7 +10,7 @@ use mem::Memory;
 use port::{Driver, OpenEnv, PortConfig};
 use rt::{Runtime, WorkerPlan};
 
-use super::wires::{F, Wires};
+use super::wires::{A, F, Wires};
 use crate::BenchError;
 use crate::cpu::{self, Core, SchedStat, parse_list};
 use crate::harness::Share;
@@ -170,7 +170,8 @@ impl Forwarder for Testpmd {
 /// The kernel's bridge, with the receiving interface polled by a thread of its own (threaded NAPI).
 pub struct Bridge {
     core: Core,
-    netns: String,
+    sender: String,
+    forwarder: String,
     /// The thread that polls.
     thread: Option<u32>,
 }
@@ -181,7 +182,8 @@ impl Bridge {
     /// # Errors
     /// Why it cannot be had.
     pub fn boxed(core: Core, wires: &Wires) -> Result<Box<dyn Forwarder>, String> {
-        let bridge = Self { core, netns: wires.forwarder().to_owned(), thread: None };
+        let (sender, forwarder) = (wires.sender().to_owned(), wires.forwarder().to_owned());
+        let bridge = Self { core, sender, forwarder, thread: None };
         let script =
             "command -v bridge ethtool taskset renice >&2; ip link add br0 type bridge; ip link del br0";
         bridge.shell(script).map_err(|e| e.to_string())?;
@@ -189,8 +191,11 @@ impl Bridge {
     }
 
     fn shell(&self, script: &str) -> Result<(), BenchError> {
+        Self::shell_in(&self.forwarder, script)
+    }
+    fn shell_in(netns: &str, script: &str) -> Result<(), BenchError> {
         // `ip netns exec` also shows the namespace's own sysfs.
-        let result = output(Command::new("ip").args(["netns", "exec", &self.netns, "sh", "-ec", script]));
+        let result = output(Command::new("ip").args(["netns", "exec", netns, "sh", "-ec", script]));
         result.map(drop).map_err(|what| BenchError::Tool { tool: "bridge", what })
     }
 }
@@ -198,6 +203,8 @@ impl Bridge {
 impl Forwarder for Bridge {
     fn start(&mut self) -> Result<(), BenchError> {
         let [from, to] = F;
+        // veth leaves its polling out for frames of a sender that segments by itself: these are not for GRO to join.
+        Self::shell_in(&self.sender, &format!("ethtool -K {A} tso off"))?;
         self.shell(&format!(
             "ip link add br0 type bridge; ip link set {from} master br0; ip link set {to} master br0; ip link set br0 up
              bridge fdb add 02:00:00:00:00:bb dev {to} master static
@@ -220,6 +227,7 @@ impl Forwarder for Bridge {
     fn stop(&mut self) -> Result<(), BenchError> {
         self.thread = None;
         let from = F[0];
+        Self::shell_in(&self.sender, &format!("ethtool -K {A} tso on"))?;
         self.shell(&format!(
             "echo 0 > /sys/class/net/{from}/threaded; ethtool -K {from} gro off; ip link del br0"
         ))
