@@ -182,7 +182,8 @@ impl Bridge {
     /// Why it cannot be had.
     pub fn boxed(core: Core, wires: &Wires) -> Result<Box<dyn Forwarder>, String> {
         let bridge = Self { core, netns: wires.forwarder().to_owned(), thread: None };
-        let script = "command -v bridge ethtool taskset renice >&2; ip link add br0 type bridge; ip link del br0";
+        let script =
+            "command -v bridge ethtool taskset renice >&2; ip link add br0 type bridge; ip link del br0";
         bridge.shell(script).map_err(|e| e.to_string())?;
         Ok(Box::new(bridge))
     }
