@@ -41,7 +41,7 @@ pub fn group(lines: Vec<String>) -> Vec<String> {
 }
 
 /// In a pipeline flows may overtake each other, so that only captures of one flow keep their order.
-fn has_order(mode: Mode, file: &Path) -> bool {
+pub fn has_order(mode: Mode, file: &Path) -> bool {
     mode == Mode::RunToCompletion || file.file_stem().is_some_and(|s| s == "tcp-data")
 }
 

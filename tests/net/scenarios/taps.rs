@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::files::{bytes, frames, group};
+use super::files::{bytes, frames, group, has_order};
 use crate::rig::{Net, is_bridge};
 use crate::switch::{Mode, Running, Setup, each_mode};
 use crate::traffic::{Sniffer, flow_while, ping};
@@ -24,15 +24,18 @@ fn a_file_played_into_a_device(mode: Mode) {
         setup.ports.push(("tap".to_owned(), "driver = \"tap\"\ninterface = \"tap0\"".to_owned()));
         setup.stages = "[[stage]]\nname = \"f\"\nkind = \"forward\"\n".to_owned();
         let running = Running::start(&net, &setup);
-        net.middle.ip("link set tap0 up\n");
         let sniffer = Sniffer::with(&net.middle, "tap0", "in", "", &["-xx", "-s", "4000"]);
         std::fs::copy(&file, &gate).expect("it is read");
-        let was = bytes(&frames(&file));
+        let mut was = bytes(&frames(&file));
         net.until(|| match running.status()["ports"][1]["tx"]["packets"].as_u64() {
             Some(n) if n == was.len() as u64 => Ok(()),
             n => Err(format!("{n:?} of {}", was.len())),
         });
-        let is = bytes(&group(sniffer.stop()));
+        let mut is = bytes(&group(sniffer.stop()));
+        if !has_order(mode, &file) {
+            was.sort();
+            is.sort();
+        }
         assert_eq!(is, was, "{name}");
         running.stop();
     }
@@ -43,8 +46,10 @@ fn a_device_beside_wires(mode: Mode) {
     let Some(net) = Net::new(2).filter(|_| !is_bridge()) else { return };
     let mut setup = Setup::switch(&net, mode);
     setup.ports.push(("tap".to_owned(), "driver = \"tap\"\ninterface = \"tap0\"".to_owned()));
+    // Who has the device's address is answered at the device alone, not at every interface of the same kernel.
+    net.middle.sysctl("ipv4/conf/all/arp_ignore", "1");
     let running = Running::start(&net, &setup);
-    net.middle.ip("link set tap0 up\naddr add 10.77.0.9/24 dev tap0\n");
+    net.middle.ip("addr add 10.77.0.9/24 dev tap0\n");
     let [a, b] = &net.stations[..] else { unreachable!() };
     ping(a, "10.77.0.9", "");
     ping(b, "10.77.0.9", "-s 5000");

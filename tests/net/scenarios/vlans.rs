@@ -4,7 +4,7 @@ use crate::process::skip;
 use crate::rig::{Net, Offloads, Station, bulk, is_bridge};
 use crate::switch::{Mode, Running, Setup, Switch, each_mode};
 use crate::tags::{Tag, customer, service, tag};
-use crate::traffic::{Sniffer, ping, ping_output, transfer};
+use crate::traffic::{Sniffer, ping, ping_output, transfer, until_reached};
 
 each_mode!(tags_pass_untouched access_and_trunk_ports);
 
@@ -97,7 +97,8 @@ fn access_and_trunk_ports(mode: Mode) {
     if let Err(why) = tag(&net, b, &[customer(0, 10)]) {
         return skip(&format!("this kernel runs no classifier that tags: {}", why.trim()));
     }
-    let running = Running::start(&net, &Setup { stages: STAGES.to_owned(), ..Setup::switch(&net, mode) });
+    let (stages, memory) = (STAGES.to_owned(), "buffers = 32768".to_owned());
+    let running = Running::start(&net, &Setup { stages, memory, ..Setup::switch(&net, mode) });
     let apart = |x: &Station, y: &Station| {
         let ended = ping_output(x, &y.ip(), "-c 1 -W 0.3");
         assert_ne!(ended.code(), Some(0), "{} reaches {}", x.ip(), y.ip());
@@ -115,7 +116,9 @@ fn access_and_trunk_ports(mode: Mode) {
     }
     // The trunk's station in the other VLAN.
     tag(&net, b, &[customer(0, 20)]).expect("as before");
-    ping(b, &c.ip(), "");
+    // It has just asked for the address in vain, and is not to give up on that.
+    b.forget_neighbours();
+    until_reached(b, &c.ip());
     transfer(c, b, b.ip6().parse().expect("an address"), bulk() / 8);
     apart(b, a);
     // And in none: a trunk takes no frames without a tag, unless it has a native VLAN.
