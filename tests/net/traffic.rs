@@ -335,10 +335,23 @@ impl Sniffer {
     /// With more options.
     #[track_caller]
     pub fn with(ns: &Namespace, interface: &str, direction: &str, filter: &str, more: &[&str]) -> Self {
+        let mut sniffer = Self::starting(ns, interface, direction, filter, more);
+        sniffer.process.until_said("listening on");
+        sniffer
+    }
+
+    /// One at each station's wire, for what comes in.
+    #[track_caller]
+    pub fn each<'s>(stations: impl IntoIterator<Item = &'s Station>, filter: &str) -> Vec<Self> {
+        let start = |s: &Station| Self::starting(&s.ns, "eth0", "in", filter, &["-s", "200"]);
+        let mut all: Vec<_> = stations.into_iter().map(start).collect();
+        all.iter_mut().for_each(|sniffer| sniffer.process.until_said("listening on"));
+        all
+    }
+
+    fn starting(ns: &Namespace, interface: &str, direction: &str, filter: &str, more: &[&str]) -> Self {
         let words = ["tcpdump", "-n", "-e", "-l", "-i", interface, "-Q", direction, "--immediate-mode"];
-        let mut process = ns.start(&[&words, more, &[filter]].concat());
-        process.until_said("listening on");
-        Self { process }
+        Self { process: ns.start(&[&words, more, &[filter]].concat()) }
     }
 
     /// Ends it: a line for each frame.

@@ -25,7 +25,7 @@ fn ports_come_and_go(mode: Mode) {
     running.shares(2);
     let [a, b, c] = &net.stations[..] else { unreachable!() };
     let (sent, arrived, ()) = flow_while(a, b, Duration::from_micros(300), || {
-        for _ in 0..3 {
+        for _ in 0..2 {
             let lost = ping_output(c, &a.ip(), "-c 1 -W 0.2");
             assert_ne!(lost.code(), Some(0), "{}", lost.stdout);
             let added = running.ask(json!({ "command": "add_port", "port": port(2) }));

@@ -6,7 +6,7 @@ use crate::rig::{Net, Shape, Station};
 use crate::switch::{Mode, Switch, each_mode};
 use crate::traffic::ping;
 
-each_mode!(neighbours_are_found duplicates_are_noticed);
+each_mode!(neighbours_are_found_and_duplicates_noticed);
 
 const SHAPE: Shape = Shape { stations: 3, mtu: 1500, duplicate_detection: true };
 
@@ -32,7 +32,7 @@ fn until_settled(net: &Net) {
     });
 }
 
-fn neighbours_are_found(mode: Mode) {
+fn neighbours_are_found_and_duplicates_noticed(mode: Mode) {
     let Some(net) = Net::of(SHAPE) else { return };
     let switch = Switch::start(&net, mode);
     until_settled(&net);
@@ -43,13 +43,6 @@ fn neighbours_are_found(mode: Mode) {
         let known = a.ns.ask(&["-6", "neigh", "show", &b.ip6()]);
         assert_eq!(known[0]["lladdr"], Value::from(b.mac()), "{known}");
     }
-    switch.stop();
-}
-
-fn duplicates_are_noticed(mode: Mode) {
-    let Some(net) = Net::of(SHAPE) else { return };
-    let switch = Switch::start(&net, mode);
-    until_settled(&net);
     let [a, b, _] = &net.stations[..] else { unreachable!() };
     b.ns.ip(&format!("addr add {}/64 dev eth0\n", a.ip6()));
     net.until(|| match with_flag(b, "dadfailed") {

@@ -29,7 +29,7 @@ fn four_ports(mode: Mode) {
     }
     // Who has spoken is known: frames for him go to him alone.
     let [a, b, c, d] = &net.stations[..] else { unreachable!() };
-    let elsewhere = [c, d].map(|s| Sniffer::start(&s.ns, "eth0", "in", "icmp"));
+    let elsewhere = Sniffer::each([c, d], "icmp");
     ping(a, &b.ip(), "");
     for sniffer in elsewhere {
         assert_eq!(sniffer.stop(), [""; 0]);
@@ -86,7 +86,7 @@ fn each_idle_strategy(mode: Mode) {
     let [a, b] = &net.stations[..] else { unreachable!() };
     for idle in ["idle = \"busy\"\n", "idle = \"pause\"\n", "idle = \"sleep\"\nidle_bound = \"1ms\"\n"] {
         let mut running = Running::start(&net, &Setup { idle, ..Setup::switch(&net, mode) });
-        let ended = ping_output(a, &b.ip(), "-f -q -c 20 -w 20");
+        let ended = ping_output(a, &b.ip(), "-f -q -c 10 -w 20");
         assert_eq!(ended.code(), Some(0), "{idle}: {}", ended.stdout);
         // The kernel counts those before as well.
         (0..2).for_each(|i| running.shares(i));
@@ -104,7 +104,7 @@ fn unknown_stations(mode: Mode) {
     let filter = "udp port 9";
     let sent = Sniffer::start(&a.ns, "eth0", "out", filter);
     let back = Sniffer::start(&a.ns, "eth0", "in", filter);
-    let heard: Vec<_> = others.iter().map(|s| Sniffer::start(&s.ns, "eth0", "in", filter)).collect();
+    let heard = Sniffer::each(others, filter);
     let socket = crate::traffic::socket(&a.ns, "0.0.0.0:0");
     for _ in 0..20 {
         socket.send_to(b"is anybody there?", "10.77.0.99:9").expect("a way out");

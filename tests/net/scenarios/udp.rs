@@ -7,12 +7,14 @@ use crate::traffic::{receive_all, socket};
 
 each_mode!(segments_arrive_as_they_were_cut);
 
-/// 40 sends of 45 datagrams each, the last of them shorter, numbered throughout.
+/// How often the sender sends.
+const SENDS: u64 = 20;
+/// Each send is 45 datagrams, the last of them shorter, numbered throughout.
 const SENDER: &str = "
 import socket, struct, sys, time
 s = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.IPPROTO_UDP, 103, 1200)
-for n in range(40):
+for n in range(20):
     parts = [struct.pack('>Q', n * 45 + i).ljust(1200, bytes([i])) for i in range(45)]
     s.sendto(b''.join(parts)[:-300], (sys.argv[1], 7300))
     time.sleep(0.002)
@@ -43,7 +45,7 @@ fn segments_arrive_as_they_were_cut(mode: Mode) {
                 assert_eq!(datagram.len(), if place == 44 { 900 } else { 1200 }, "{number}");
                 assert!(rest.iter().all(|b| u64::from(*b) == place), "{number} has other bytes");
             }
-            net.miss(40 * 45 - next);
+            net.miss(SENDS * 45 - next);
         }
     }
     switch.stop();

@@ -49,8 +49,8 @@ fn tags_pass_untouched(mode: Mode) {
             for words in seen {
                 assert!(requests.iter().all(|l| l.contains(words)), "{words}: {requests:#?}");
             }
-            transfer(a, b, b.ip().parse().expect("an address"), bulk() / 4);
-            transfer(b, a, a.ip6().parse().expect("an address"), bulk() / 4);
+            transfer(a, b, b.ip().parse().expect("an address"), bulk() / 8);
+            transfer(b, a, a.ip6().parse().expect("an address"), bulk() / 8);
             // Beside the tags, frames without.
             ping(c, &d.ip(), "");
         }
@@ -100,15 +100,15 @@ fn access_and_trunk_ports(mode: Mode) {
     let (stages, memory) = (STAGES.to_owned(), "buffers = 32768".to_owned());
     let running = Running::start(&net, &Setup { stages, memory, ..Setup::switch(&net, mode) });
     let apart = |x: &Station, y: &Station| {
-        let ended = ping_output(x, &y.ip(), "-c 1 -W 0.3");
+        let ended = ping_output(x, &y.ip(), "-c 1 -W 0.1");
         assert_ne!(ended.code(), Some(0), "{} reaches {}", x.ip(), y.ip());
     };
     for offloads in [Offloads::Default, Offloads::Off] {
         net.set_offloads(offloads);
         ping(a, &d.ip(), "");
         ping(a, &b.ip(), "-s 1472 -M do");
-        transfer(a, b, b.ip().parse().expect("an address"), bulk() / 8);
-        transfer(b, d, d.ip6().parse().expect("an address"), bulk() / 8);
+        transfer(a, b, b.ip().parse().expect("an address"), bulk() / 16);
+        transfer(b, d, d.ip6().parse().expect("an address"), bulk() / 16);
         // Not even a question reaches the other VLAN.
         let elsewhere = Sniffer::start(&c.ns, "eth0", "in", "arp");
         [a, b, d].into_iter().for_each(|s| apart(s, c));
@@ -119,7 +119,7 @@ fn access_and_trunk_ports(mode: Mode) {
     // It has just asked for the address in vain, and is not to give up on that.
     b.forget_neighbours();
     until_reached(b, &c.ip());
-    transfer(c, b, b.ip6().parse().expect("an address"), bulk() / 8);
+    transfer(c, b, b.ip6().parse().expect("an address"), bulk() / 16);
     apart(b, a);
     // And in none: a trunk takes no frames without a tag, unless it has a native VLAN.
     tag(&net, b, &[]).expect("as before");
