@@ -55,7 +55,8 @@ impl Runtime {
         }
         let local = Local::new(&self.memory);
         self.rings.empty(&local);
-        self.watch();
+        // Links may be down by now because receiving has ended; faults are news.
+        (0..self.ports.len()).for_each(|port| self.note_fault(port));
         let mut status = self.status();
         let live = self.ports.iter_mut().filter(|p| p.open.is_some());
         for (p, s) in live.zip(&mut status.ports) {
