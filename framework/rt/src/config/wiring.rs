@@ -311,11 +311,11 @@ impl Wirer<'_> {
             joins[s].iter().filter_map(|j| if let Goal::Node(t) = j.1 { Some((t, j.2)) } else { None })
         };
         let mut reached = vec![false; joins.len()];
-        let mut todo: Vec<usize> =
+        let mut ahead: Vec<usize> =
             starts.filter_map(|g| if let Goal::Node(s) = g { Some(s) } else { None }).collect();
-        while let Some(s) = todo.pop() {
+        while let Some(s) = ahead.pop() {
             if !core::mem::replace(&mut reached[s], true) {
-                todo.extend(targets(s).map(|t| t.0));
+                ahead.extend(targets(s).map(|t| t.0));
             }
         }
         if let Some(s) = reached.iter().position(|r| !r) {
